@@ -48,7 +48,7 @@ def estimate(context: click.Context, /, table: str, out: str, as_json: bool, **g
     from drmdp.estimate.pipeline import fit
 
     staged = given["stage"] is not None
-    _check_folder(out) if staged else formats.check_target(out)
+    check_folder(out) if staged else formats.check_target(out)
     prices = [path for path in (given["costs"], given["rewards"]) if path is not None and Path(path).is_file()]
     inputs = {"TABLE": [Path(table)], "--costs or --rewards": [Path(path) for path in prices]}
     check_outputs({"--out": [Path(out)] if staged else formats.files_of(out)}, inputs)
@@ -87,7 +87,7 @@ def write_models(models: Sequence[Model], out: str) -> list[Path]:
     return found
 
 
-def _check_folder(out: str) -> None:
+def check_folder(out: str) -> None:
     """Refuse to write models of stages where there is something: a model left over would be a stage."""
     path = Path(out)
     if path.suffix in (".npz", ".drmdp"):

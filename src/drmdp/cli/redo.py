@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from drmdp.cli.estimate import write_models
+from drmdp.cli.estimate import check_folder, write_models
 from drmdp.cli.horizon import horizon
 from drmdp.cli.options import PROGRESS, Asked, check_outputs, starting
 from drmdp.cli.plans import stage_files
-from drmdp.cli.show import columns, console, grid, print_json, worst
+from drmdp.cli.show import ROWS, columns, console, grid, print_json, worst
 from drmdp.cli.solve import solve
 from drmdp.core.archives import PLAN, describe
 from drmdp.core.files import check_parent
@@ -72,13 +72,15 @@ def redo(
     if out is not None:
         check_parent(out)
         check_outputs({"--out": [Path(out)]}, {"MODEL": [beside], "--log": [Path(log)]})
+        Path(out).mkdir(exist_ok=True)
+        if old[0].stages:
+            check_folder(str(Path(out) / Path(model_path).name))
     settings = log_settings(asked_again(old[0], beside))
     made: Any = fit_stages(log, *settings) if old[0].stages else [fit(log, *settings)]
     new, code = [each.model for each in made], 0
     about: dict[str, Any] = {"log": log, **_data(old, new)}
     with tempfile.TemporaryDirectory() as unkept:
         folder = Path(out or unkept)
-        folder.mkdir(exist_ok=True)
         written = [str(folder / Path(model_path).name)]
         write_models(new, written[0])
         if before is not None:
@@ -157,42 +159,33 @@ def _data(old: list[Model], new: list[Model]) -> dict[str, Any]:
     """How much was seen before and now: rows, transitions, and each pair that differs."""
     before, after = _rows(old), _rows(new)
     counts = {key: [sum(rows.get(key, {}).values()) for rows in (before, after)] for key in {**before, **after}}
-    seen = {
-        name: [sum((model.origin or {})[name] for model in both) for both in (old, new)]
-        for name in ("rows", "transitions")
-    }
+    names = ("transitions",) if old[0].stages else ("rows", "transitions")
+    seen = {name: [sum((model.origin or {})[name] for model in both) for both in (old, new)] for name in names}
+    states = [list(both[0].states) for both in (old, new)]
     differ = [{"state": s, "action": a, "rows": n} for (s, a), n in counts.items() if n[0] != n[1]]
-    names = {
-        f"{word}_states": [s for s in one[0].states if s not in set(other[0].states)]
-        for word, one, other in (("new", new, old), ("gone", old, new))
-    }
-    return {**seen, "pairs": differ, **names}
+    return {**seen, "pairs": differ, "new_states": [s for s in states[1] if s not in states[0]]}
 
 
 def _decisions(before: Any, after: Any) -> list[dict[str, Any]]:
-    """States, of plans at each stage, in which something else is to be done; None where there is no such state or stage."""
+    """States, of plans at each stage, in which something else is to be done; None where there is no such state or stage, or no action."""
     from drmdp.solution import choice
 
-    def played(result: Any) -> dict[Any, dict[Any, tuple[str, Any]]]:
+    def played(result: Any) -> dict[Any, Any]:
         plan = result.policy.ndim == 3
         stages = {result.stage_name(t): x for t, x in enumerate(result.policy)} if plan else {None: result.policy}
-        return {
-            stage: {s: (choice(x[k], result.actions), x[k]) for k, s in enumerate(result.states)}
-            for stage, x in stages.items()
-        }
+        return {(name, s): x[k] for name, x in stages.items() for k, s in enumerate(result.states)}
 
     one, other, found = played(before), played(after), []
     same = tuple(before.actions) == tuple(after.actions)
-    for stage in {**one, **other}:
-        for state in {**one.get(stage, {}), **other.get(stage, {})}:
-            was, now = (each.get(stage, {}).get(state, ("", None)) for each in (one, other))
-            known = same and was[1] is not None and now[1] is not None
-            if np.abs(was[1] - now[1]).max() > SAME if known else was[0] != now[0]:
-                found.append({"stage": stage, "state": state, "before": was[0] or None, "after": now[0] or None})
+    for stage, state in {**one, **other}:
+        was, now = (each.get((stage, state)) for each in (one, other))
+        told = [x if x is None else choice(x, own.actions) for x, own in ((was, before), (now, after))]
+        if np.abs(was - now).max() > SAME if same and was is not None and now is not None else told[0] != told[1]:
+            found.append({"stage": stage, "state": state, "before": told[0], "after": told[1]})
     return found
 
 
-def _within(old: list[tuple[Model, AmbiguitySet]], new: list[Model]) -> dict[str, Any] | None:
+def _within(old: list[tuple[Model, AmbiguitySet]], new: list[Model]) -> list[dict[str, Any]] | None:
     """How far rows of all new data are from the old mean rows, and which are outside of the old set; None where sets have no such distance."""
     found, now = [], {model.stages[:1]: _rows([model]) for model in new}
     for model, ball in old:
@@ -201,78 +194,71 @@ def _within(old: list[tuple[Model, AmbiguitySet]], new: list[Model]) -> dict[str
         rows = now.get(model.stages[:1], {})
         for s, a in np.argwhere(model.available).tolist():
             led = rows.get((model.states[s], model.actions[a]), {})
+            if not led:
+                continue
             z, total = np.zeros(model.n_states), sum(led.values())
-            for name, n in led.items():
-                if name in place:
-                    z[place[name]] = n / total
-            beyond = z[~ball.allowed(model, s, s + 1)[0][a]].sum() > 0 or any(name not in place for name in led)
+            for name in led.keys() & place.keys():
+                z[place[name]] = led[name] / total
+            beyond = bool(led.keys() - place.keys()) or bool((z[~ball.allowed(model, s, s + 1)[0][a]] > 0).any())
             centre = np.asarray(mean[[s * model.n_actions + a]].todense()).ravel() if model.is_sparse else mean[s, a]
             try:
-                far = float(ball.apart(z[None, None], centre[None, None], np.ones(1)).max()) if led else 0.0
+                far = None if beyond else float(ball.apart(z[None, None], centre[None, None], np.ones(1)).max())
             except NotImplementedError:
                 return None
             radius = float(radii[s, a if radii.shape[1] > 1 else 0])
-            outside = bool(led) and (beyond or far > radius * (1 + 1e-9) + 1e-12)
+            outside = far is None or far > radius * (1 + 1e-9) + 1e-12
             own = {"stages": list(model.stages), "state": model.states[s], "action": model.actions[a], "rows": total}
-            found += [{**own, "distance": None if beyond else far, "radius": radius, "outside": outside}] if led else []
-    return {"outside": sum(own["outside"] for own in found), "pairs": found}
+            found.append({**own, "distance": far, "radius": radius, "outside": outside})
+    return found
 
 
 # ---------------------------------------------------------------------- what is printed
 
 
 def _print(about: dict[str, Any]) -> None:
-    screen = console()
-
-    def change(name: str) -> str:
-        before, after = about[name]
-        return f"{after:,.6g} {name} ({after - before:+,.6g})"
-
-    pairs = [
-        f"{own['action']} when {own['state']} {own['rows'][0]:,.6g} → {own['rows'][1]:,.6g}" for own in about["pairs"]
+    changes = [
+        f"{about[name][1]:,} {name} ({np.subtract(*about[name][::-1]):+,})"
+        for name in ("rows", "transitions")
+        if name in about
     ]
-    lines = {"Log": f"{about['log']}: {change('rows')}, {change('transitions')}", "Seen": some(pairs, 8) or "the same"}
-    for name in ("new", "gone"):
-        if about[f"{name}_states"]:
-            lines[f"{name.capitalize()} states"] = some(about[f"{name}_states"], 8)
-    if "policy" not in about:
+    seen = ["{action} when {state} {rows[0]:,.6g} → {rows[1]:,.6g}".format(**own) for own in about["pairs"]]
+    lines = {
+        "Log": f"{about['log']}: {', '.join(changes)}",
+        "Seen": some(seen, 8),
+        "New states": some(about["new_states"], 8),
+    }
+    if "policy" in about:
+        before, after = about["value"]
+        share = f", {(after - before) / abs(before):+.1%}" if before else ""
+        lines["Value"] = (
+            f"{amount(after)} {about['noun']}, mean over the start distribution; before {amount(before)}{share}"
+        )
+        lines["Policy"] = f"changed in {count(len(about['policy']), 'place')}" if about["policy"] else "unchanged"
+    else:
         lines["Solve"] = (
-            "not repeated: no result that `drmdp solve --out` saved (.npz) is beside the model; --result names one"
+            "not repeated: beside the model is no result that `drmdp solve --out` saved (.npz); --result names one"
         )
-        screen.print(grid(lines))
-        return
-    before, after = about["value"]
-    share = f", {(after - before) / abs(before):+.1%}" if before else ""
-    lines["Value"] = (
-        f"{amount(after)} {about['noun']}, mean over the start distribution; before {amount(before)}{share}"
-    )
-    n, stages = len(about["policy"]), any(own["stage"] for own in about["policy"])
-    lines["Policy"] = f"changed in {count(n, 'state')}{' and stages' if stages else ''}" if n else "unchanged"
-    if (within := about["within"]) is not None:
-        out, tested = within["outside"], within["pairs"]
-        far = max((own["distance"] for own in tested if own["distance"] is not None), default=0.0)
+    if about.get("within") is not None:
+        tested = about["within"]
+        out = [own for own in tested if own["outside"]]
+        far = max((own["distance"] or 0.0 for own in tested), default=0.0)
         lines["Old set"] = (
-            f"{len(tested) - out:,} of {count(len(tested), 'pair')} seen now are within the old radius, the farthest {far:.3g} away"
+            f"{len(tested) - len(out):,} of {count(len(tested), 'pair')} seen now are within the old radius; the farthest is {far:.3g} away"
         )
-        texts = [
-            f"{own['action']} when {own['state']} ({'a new next state' if own['distance'] is None else format(own['distance'], '.3g')}, "
-            f"{own['rows']:,.6g} rows)"
-            for own in tested
-            if own["outside"]
-        ]
-        if out:
-            lines["Outside"] = some(texts, 8)
-    if about["written"]:
-        lines["Written"] = ", ".join(about["written"])
-    screen.print(grid(lines))
-    if n:
-        table = columns([*(["stage"] if about["policy"][0]["stage"] else []), "state", "before", "now"], [])
-        for own in about["policy"][:40]:
-            table.add_row(
-                *(
-                    str(own[name] or "")
-                    for name in ("stage", "state", "before", "after")
-                    if name != "stage" or own["stage"]
-                )
-            )
+        lines["Outside"] = some([_told(own) for own in out], 8)
+    lines["Written"] = ", ".join(about["written"])
+    screen = console()
+    screen.print(grid({name: text for name, text in lines.items() if text}))
+    if about.get("policy"):
+        table = columns(["where", "before", "now"], [])
+        for own in about["policy"][:ROWS]:
+            where = f"{own['stage']}, {own['state']}" if own["stage"] else str(own["state"])
+            table.add_row(where, own["before"] or "", own["after"] or "")
         screen.print(table)
+
+
+def _told(own: dict[str, Any]) -> str:
+    """A pair that is outside of the old set."""
+    how = "a new next state" if own["distance"] is None else f"{own['distance']:.3g}"
+    where = f"{own['stages'][0]}: " if own["stages"] else ""
+    return f"{where}{own['action']} when {own['state']} ({how}, {own['rows']:,.6g} rows)"
