@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import tempfile
 from contextlib import redirect_stdout
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
     from drmdp.model import Model
     from drmdp.sets import AmbiguitySet
 
-REGION = (
-    "kind", "nature", "initial", "metric", "order", "rectangular", "around", "ground", "support", "level", "lower", "upper", "radius",
-)  # fmt: skip
-"""Options that say what the set is, and where to start."""
 PAGE = ("report", "report_radii", "title", "unit", "baseline")
 """Those of a page, which is written only to be kept."""
 SAME = 0.005
@@ -68,7 +65,7 @@ def redo(
     for path, model in zip(files, old, strict=True):
         if model.origin is None:
             raise InputError(f"{path}: was not made of a log by `drmdp estimate`, so that there is nothing to repeat")
-    before = _result(result, beside, {model.fingerprint for model in old})
+    before = _result(result, beside, old)
     if out is not None:
         check_parent(out)
         check_outputs({"--out": [Path(out)]}, {"MODEL": [beside], "--log": [Path(log)]})
@@ -87,15 +84,17 @@ def redo(
             asked = before.settings["command"]
             kept = {name: value for name, value in asked["options"].items() if out or name not in PAGE}
             options = {name: _found(value, beside) for name, value in kept.items()}
-            region = {name: options[name] for name in REGION if name in options}
-            sets = Asked(**{"kind": "wasserstein", "nature": "adversarial", **region})
             once = asked["verb"] == "solve"
+            verb: Any = solve if once else horizon
+            others = signature(verb.callback).parameters  # what is no parameter of its own says what the set is
+            region = {name: value for name, value in options.items() if name not in others}
+            sets = Asked(**{"kind": "wasserstein", "nature": "adversarial", **region})
             options["model_path" if once else "model_paths"] = written[0] if once else (written[0],)
             for name in {"out", "report"} & {"out", *options}:
                 options[name] = str(folder / Path(options.get(name, before.settings["path"])).name)
                 written.append(options[name])
             with redirect_stdout(io.StringIO()):
-                code = context.invoke(solve if once else horizon, **options)
+                code = context.invoke(verb, **options)
             after = type(before).load(options["out"])
             pairs = [sets.read(path, None) for path in files]
             starts = pairs[0][0].initial, starting(new[0], options.get("initial")).initial
@@ -109,8 +108,9 @@ def redo(
     return int(code or 0)
 
 
-def _result(path: str | None, beside: Path, models: set[str]) -> Any:
+def _result(path: str | None, beside: Path, models: list[Model]) -> Any:
     """The saved result of some models whose command is known: that named, or the only one beside them; its settings have its name, too."""
+    from drmdp.criteria import posed
     from drmdp.solution import HorizonSolution, Solution
 
     found = []
@@ -119,7 +119,12 @@ def _result(path: str | None, beside: Path, models: set[str]) -> Any:
         if kind is None and path is None:
             continue
         solution = (kind or Solution).load(file)
-        ours = set(getattr(solution, "fingerprints", None) or [solution.fingerprint]) == models
+        asked = solution.settings.get("command", {}).get("options", {})
+        begun = [starting(model, asked.get("initial")) for model in models]
+        if kind is HorizonSolution:
+            ours = {*solution.fingerprints} == {model.fingerprint for model in begun}
+        else:
+            ours = solution.fingerprint == posed(begun[0], asked.get("criterion")).fingerprint
         if ours and "command" in solution.settings:
             solution.settings["path"] = file.name
             found.append(solution)
@@ -238,8 +243,10 @@ def _print(about: dict[str, Any]) -> None:
         lines["Solve"] = (
             "not repeated: beside the model is no result that `drmdp solve --out` saved (.npz); --result names one"
         )
-    if about.get("within") is not None:
-        tested = about["within"]
+    tested = about.get("within", [])
+    if tested is None:
+        lines["Old set"] = "not compared: this set has no distance between rows"
+    elif tested:
         out = [own for own in tested if own["outside"]]
         far = max((own["distance"] or 0.0 for own in tested), default=0.0)
         lines["Old set"] = (

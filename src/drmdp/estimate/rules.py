@@ -138,17 +138,17 @@ def rule_findings(samples: Samples, found: Visited, unvisited: str, partial: str
     def where(pair: int) -> str:
         return f"state {states[pair // A]!r}, action {actions[pair % A]!r}"
 
-    def in_kernel(name: Any) -> str:
-        return f"in kernel {name!r} but in others" if len(samples.labels) > 1 else "here, but at other stages"
-
     odd = []
     if unvisited == "refuse" and found.never.any():
         places = tuple(Place(f"{where(int(pair))} was never seen") for pair in np.flatnonzero(found.never)[:LIMIT])
         cure = f"choose a rule for them with `unvisited`: {', '.join(UNVISITED[1:])}"
         odd.append(Finding("unvisited", True, int(found.never.sum()), "pairs", places, cure))
+    nobody = found.part.all(axis=0)
     if partial == "refuse" and found.part.any():
         places = tuple(
-            Place(f"{where(int(pair))} was never seen {in_kernel(samples.labels[i])}")
+            Place(
+                f"{where(int(pair))} was never seen {'here, but at other stages' if nobody[pair] else f'in kernel {samples.labels[i]!r} but in others'}"
+            )
             for i, pair in np.argwhere(found.part)[:LIMIT]
         )
         cure = f"choose a rule for them with `partial`: {', '.join(PARTIAL[1:])}"
