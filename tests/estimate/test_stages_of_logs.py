@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ def by_hand(log, band_of):
     counts, paid = defaultdict(Counter), defaultdict(list)
     for rows in log.partition_by("id"):
         visits = rows.sort("year").rows(named=True)
-        for now, then in zip(visits, visits[1:], strict=False):
+        for now, then in pairwise(visits):
             band = band_of(now["age"])
             counts[band][now["health"], now["action"], then["health"]] += 1
             paid[band, now["health"], now["action"]].append(now["cost"])
@@ -53,7 +54,7 @@ def test_bands_are_counted_as_by_hand(bands, tmp_path):
     borders = list(range(40, 90, 10)) if bands == 10 else bands
     log.sample(fraction=1, shuffle=True, seed=1).write_csv(tmp_path / "log.csv")
     models = drmdp.estimate(tmp_path / "log.csv", stage="age", bands=bands, partial="pooled", **OPTIONS)
-    bounds = list(zip(borders, borders[1:], strict=False))
+    bounds = list(pairwise(borders))
     counts, costs = by_hand(log, lambda age: next((low for low, high in bounds if low <= age < high), None))
     assert len(models) == len(bounds)
     for model, (low, high) in zip(models, bounds, strict=True):
