@@ -213,7 +213,7 @@ def test_mistakes_are_named(year):
     run("solve", "other.npz", "--radius", 0.1, "--out", "of_other.npz")
     assert "is of another model" in run("redo", "by.npz", "--log", "13.csv", "--result", "of_other.npz", code=2)
     drmdp.solve(drmdp.read("by.npz"), drmdp.Wasserstein(0.1)).save("python.npz")
-    assert "nobody knows how to repeat it" in run("redo", "by.npz", "--log", "13.csv", "--result", "python.npz", code=2)
+    assert "was not saved by `drmdp solve`" in run("redo", "by.npz", "--log", "13.csv", "--result", "python.npz", code=2)
     assert "not repeated" in run("redo", "by.npz", "--log", "13.csv")
     for name in ("a.npz", "b.npz"):
         run("solve", "by.npz", "--radius", 0.1, "--out", name)

@@ -12,7 +12,7 @@ import click
 from drmdp.cli.log import log_options, log_settings, print_kernels, summary_lines
 from drmdp.cli.options import PROGRESS, check_outputs
 from drmdp.cli.screen import say
-from drmdp.cli.show import columns, console, grid, print_json, sizes
+from drmdp.cli.show import console, grid, print_json, sizes
 from drmdp.cli.words import spoken
 from drmdp.core.files import check_parent
 from drmdp.errors import InputError
@@ -65,10 +65,8 @@ def estimate(context: click.Context, /, table: str, out: str, as_json: bool, **g
             for path, each in zip(files, found, strict=True)
         ]
         print_json({"path": out, "models": documents} if staged else documents[0])
-    elif staged:
-        _print_stages(found, out, seconds)
     else:
-        _print_estimate(found[0], out, seconds)
+        _print_estimate(found, out, seconds)
 
 
 def write_models(models: Sequence[Model], out: str) -> list[Path]:
@@ -99,27 +97,15 @@ def check_folder(out: str) -> None:
     check_parent(path)
 
 
-def _print_stages(found: Sequence[Estimate], out: str, seconds: float) -> None:
-    """Print what was seen and assumed of the first band, and how much of each."""
-    screen = console()
-    first = summary_lines(found[0].summary)
-    shown = {name: first[name] for name in ("Columns", "Model", "Assumed") if name in first}
-    screen.print(grid({**shown, "Written": f"{out} in {seconds:.2g} s"}))
-    table = columns(["stages"], ["transitions", "pairs seen", "median", "least"])
-    for each in found:
-        names, summary = each.model.stages, each.summary
-        span = names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
-        table.add_row(
-            span, f"{summary.transitions:,}", f"{summary.pairs_seen:,}", f"{summary.median:,.0f}", f"{summary.least:,}"
-        )
-    screen.print(table)
-
-
-def _print_estimate(found: Estimate, out: str, seconds: float) -> None:
-    """Print what was seen and assumed, and the first kernels."""
-    summary = found.summary
-    screen = console()
-    lines = {**summary_lines(summary), "Written": f"{out} in {seconds:.2g} s"}
-    screen.print(grid(lines))
+def _print_estimate(estimates: Sequence[Estimate], out: str, seconds: float) -> None:
+    """Print what was seen and assumed, of stages that of the first and how much of each, and the first kernels."""
+    summary, screen = estimates[0].summary, console()
+    lines = summary_lines(summary)
+    if estimates[0].model.stages:
+        spans = [
+            f"{each.model.stages[0]} … {each.model.stages[-1]}: {each.summary.transitions:,}" for each in estimates
+        ]
+        lines["Table"] = f"{summary.table}: transitions by stage\n" + "\n".join(spans)
+    screen.print(grid({**lines, "Written": f"{out} in {seconds:.2g} s"}))
     if len(summary.kernels) > 1:
         print_kernels(screen, summary)

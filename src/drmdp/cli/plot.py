@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from drmdp.cli.options import OPTIONS, check_outputs, paths
@@ -63,7 +65,7 @@ def plot(
         if stage is not None and kind != "map":
             raise InputError("--stage: it goes with --kind map")
         plan = HorizonSolution.load(result)
-        draws = {"policy": pictures.plan, "values": pictures.values}
+        draws: dict[str, Any] = {"policy": pictures.plan, "values": pictures.values}
         axes = draws[kind](plan) if kind in draws else pictures.map(plan, grid, stage=stage or 0)
     else:
         if stage is not None:

@@ -47,35 +47,31 @@ def fit_stages(table: Any, columns: Columns, settings: Settings) -> list[Estimat
     seen, samples, rng = counted(table, columns, settings)
     odd = [*seen.findings, *odd_cells(seen, samples, settings), *discount_odd(settings)]
     rows = seen.steps.table.collect(seen.steps.frame)[0]
-    borders, (step, why) = _borders(rows["stage"], settings), _step(rows, columns)
-    out = rows.height - int(rows["stage"].is_between(borders[0], borders[-1], closed="left").sum())
-    told = [why, *([f"{count(out, 'transition')} of other stages left out"] if out else [])]
-    asked, found = _named(settings, samples), []
+    borders, (step, told) = _borders(rows["stage"], settings), _step(rows, columns)
+    left = rows.height - int(rows["stage"].is_between(borders[0], borders[-1], closed="left").sum())
+    told += [f"{count(left, 'transition')} of other stages left out"] if left else []
+    again = settings.by in RESAMPLED and columns.episode is not None
+    estimates = []
     for low, high in pairwise(borders):
+        rng = generator(settings.seed, "estimate") if again else rng  # the same episodes in every band
         band = f"{columns.stage} from {low:g} to {high:g}"
-        n = max(1, round((high - low) / step))
-        own = _part(seen, rows, low, high, samples)
-        kept = columns.episode is not None and settings.by in RESAMPLED
-        rng = generator(settings.seed, "estimate") if kept else rng  # the same episodes in every band
-        begun = own.facts.starts is not None or settings.initial != "first"
         try:
-            if not own.steps.table.collect(own.steps.frame.select(polars().len()))[0].item():
-                raise InputError("no transition begins there; give wider `bands`, or the borders of those there are")
-            part = samples_of(own, asked, rng)
-            counts = counts_of(part)
-            rules = asked if begun else replace(asked, initial=None)
-            one = made(own, _widened(part, samples.pooled), rng, columns, rules, odd, counts)
+            part = _part(seen, rows, low, high, samples)
+            asked = _asked(settings, samples, part)
+            drawn = samples_of(part, asked, rng)
+            counts = counts_of(drawn)
+            estimate = made(part, _widened(drawn, samples.pooled), rng, columns, asked, odd, counts)
         except InputError as error:
             name = seen.steps.table.name
             raise InputError(f"{name}: {band}: {str(error).removeprefix(f'{name}: ')}") from None
-        notes = [f"{band}: {count(n, 'stage')}", *told]
-        summary = replace(one.summary, assumed=[*notes, *one.summary.assumed])
+        n = max(1, round((high - low) / step))
+        notes, model = [f"{band}: {count(n, 'stage')}", *told], estimate.model
+        summary = replace(estimate.summary, assumed=[*notes, *estimate.summary.assumed])
         names = [f"{columns.stage} {round(low + k * (high - low) / n, 2):g}" for k in range(n)]
         origin = {**recorded(columns, settings, summary), "stages": names}
-        found.append(
-            replace(one, model=changed(one.model, notes=(*notes, *one.model.notes), origin=origin), summary=summary)
-        )
-    return found
+        model = changed(model, notes=(*notes, *model.notes), origin=origin)
+        estimates.append(replace(estimate, model=model, summary=summary))
+    return estimates
 
 
 def _borders(stage: Any, settings: Settings) -> list[float]:
@@ -84,56 +80,55 @@ def _borders(stage: Any, settings: Settings) -> list[float]:
     width, low, high = float(settings.bands or 1), float(stage.min()), float(stage.max())
     first, last = math.floor(low / width), math.floor(high / width)
     if last - first >= MOST:
-        raise InputError(
-            f"`bands={width:g}` makes {last - first + 1:,} bands from {low:g} to {high:g}, at most {MOST:,}"
-        )
+        n = f"{last - first + 1:,} bands from {low:g} to {high:g}"
+        raise InputError(f"`bands={width:g}` makes {n}, at most {MOST:,}")
     return [width * k for k in range(first, last + 2)]
 
 
-def _step(rows: Any, columns: Columns) -> tuple[float, str]:
+def _step(rows: Any, columns: Columns) -> tuple[float, list[str]]:
     """By how much the column rises in a step, and what to say of that."""
     if "_advance" not in rows.columns:
-        return 1.0, f"a step is taken to move {columns.stage} by 1"
+        return 1.0, [f"a step is taken to move {columns.stage} by 1"]
     rows = rows.filter(polars().col("_advance").is_finite())
-    steps = int(rows[GAP].sum()) if GAP in rows.columns else rows.height
-    step = float(rows["_advance"].sum()) / max(steps, 1)
+    step = float(rows["_advance"].sum()) / max(int(rows[GAP].sum()) if GAP in rows.columns else rows.height, 1)
     if not step > 0:
         raise InputError(f"`stage={columns.stage!r}` must rise from a row to the next: a step moves it by {step:.3g}")
-    return step, f"a step moves {columns.stage} by {step:.3g} on average"
-
-
-def _named(settings: Settings, samples: Samples) -> Settings:
-    """The settings with all names that there are, for bands that lack some."""
-    cells = samples.pooled
-    end = state_flags("terminal", terminal_of(samples, settings), cells.states)
-    texts = [str(name) for name, over in zip(cells.states, end.tolist(), strict=True) if over]
-    initial = str(settings.initial) if isinstance(settings.initial, int) else settings.initial
-    return replace(settings, states=cells.states, actions=cells.actions, terminal=texts, initial=initial, typed=True)
+    return step, [f"a step moves {columns.stage} by {step:.3g} on average"]
 
 
 def _part(seen: Survey, rows: Any, low: float, high: float, samples: Samples) -> Survey:
     """What begins in a band."""
     pl = polars()
-    own = pl.col("stage").is_between(low, high, closed="left")
-    more: dict[str, Any] = {"units": samples.labels if samples.grouped else None}
-    starts = seen.facts.starts
+    here = pl.col("stage").is_between(low, high, closed="left")
+    if not rows.filter(here).height:
+        raise InputError("no transition begins there; give wider `bands`, or the borders of those there are")
+    starts, steps = seen.facts.starts, replace(seen.steps, units=samples.labels if samples.grouped else None)
     if "episode" in rows.columns:
-        more["drawn"] = rows.lazy()
+        steps = replace(steps, drawn=rows.lazy())
         first = (pl.col("episode") != pl.col("episode").shift(1)).fill_null(True)
-        begun = rows.filter(first & own).group_by("state").agg(pl.len())
-        starts = (dict(begun.rows()) or None) if starts is not None else None
-    steps = replace(seen.steps, frame=rows.filter(own).lazy(), **more)
-    return replace(seen, steps=steps, facts=replace(seen.facts, rows=None, episodes=None, starts=starts))
+        starts = starts and dict(rows.filter(first & here).group_by("state").agg(pl.len()).rows())
+    facts = replace(seen.facts, rows=None, episodes=None, starts=starts or None)
+    return replace(seen, steps=replace(steps, frame=rows.filter(here).lazy()), facts=facts)
+
+
+def _asked(settings: Settings, samples: Samples, part: Survey) -> Settings:
+    """The settings with all names that there are, for a band that may lack some, and a start that it has."""
+    names = {kind: getattr(samples.pooled, kind) for kind in ("states", "actions")}
+    end = state_flags("terminal", terminal_of(samples, settings), samples.pooled.states)
+    texts = [str(name) for name, over in zip(samples.pooled.states, end.tolist(), strict=True) if over]
+    initial = str(settings.initial) if isinstance(settings.initial, int) else settings.initial
+    initial = None if initial == "first" and part.facts.starts is None else initial
+    return replace(settings, **names, terminal=texts, initial=initial, typed=True)
 
 
 def _widened(samples: Samples, cells: Cells) -> Samples:
     """Samples of a band, with what all bands together say of pairs that it lacks; no kernel has these."""
-    own = samples.pooled
-    other = cells.keep(~np.isin(cells.pair, own.pair[own.count > 0]) & (cells.count > 0))
-    pair, column, total, rows = (
-        np.concatenate([getattr(own, name), getattr(other, name)]) for name in ("pair", "column", "count", "rows")
-    )
-    rows[own.rows.size :] = 0
-    cost = None if own.cost is None or other.cost is None else np.concatenate([own.cost, other.cost])
-    joined = Cells(own.states, own.actions, pair, column, total, rows, cost, {}, own.prices)
-    return replace(samples, pooled=joined.keep(np.argsort(joined.keys, kind="stable")))
+    here = samples.pooled
+    other = cells.keep(~np.isin(cells.pair, here.pair[here.count > 0]) & (cells.count > 0))
+    other = replace(other, rows=np.zeros_like(other.rows))
+    joined = {
+        name: np.concatenate([getattr(here, name), getattr(other, name)])
+        for name in ("pair", "column", "count", "rows", *([] if here.cost is None else ["cost"]))
+    }
+    both = replace(here, **joined, extra={}, gap=None)
+    return replace(samples, pooled=both.keep(np.argsort(both.keys, kind="stable")))

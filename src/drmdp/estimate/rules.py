@@ -143,7 +143,7 @@ def rule_findings(samples: Samples, found: Visited, unvisited: str, partial: str
         places = tuple(Place(f"{where(int(pair))} was never seen") for pair in np.flatnonzero(found.never)[:LIMIT])
         cure = f"choose a rule for them with `unvisited`: {', '.join(UNVISITED[1:])}"
         odd.append(Finding("unvisited", True, int(found.never.sum()), "pairs", places, cure))
-    nobody = found.part.all(axis=0)
+    nobody = np.atleast_1d(found.part.all(axis=0))
     if partial == "refuse" and found.part.any():
         places = tuple(
             Place(

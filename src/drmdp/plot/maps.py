@@ -94,7 +94,7 @@ def map(
     return ax
 
 
-def _of(solution: Any, stage: int) -> tuple[Array, Array, str]:
+def _of(solution: Any, stage: int | str) -> tuple[Array, Array, str]:
     """Policy, values and what they are of a solution, or of a stage of a plan."""
     if isinstance(solution, HorizonSolution):
         t = solution._number(stage)

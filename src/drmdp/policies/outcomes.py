@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike
-from drmdp.core.text import amount
 from drmdp.core.validation import find, lookup, numbers
-from drmdp.errors import InputError, clean, imported
+from drmdp.errors import InputError, imported
 from drmdp.policies.values import by_kernel
 from drmdp.solvers.horizon.stages import is_sequence
 
@@ -47,14 +46,6 @@ class CostEffectiveness:
     weights: Array
     reference: int
 
-    @property
-    def icer(self) -> Array:
-        """Additional cost of each policy for a unit of additional effect, against the reference, (P,); NaN where the effect is the same."""
-        cost, effect = (
-            means - means[self.reference] for means in (self.costs @ self.weights, self.effects @ self.weights)
-        )
-        return np.divide(cost, effect, out=np.full(len(self.names), np.nan), where=effect != 0)
-
     def acceptability(self, thresholds: ArrayLike) -> Array:
         """Weight of the kernels under which each policy has the greatest net benefit, (P, K).
 
@@ -70,33 +61,17 @@ class CostEffectiveness:
         return np.asarray(np.einsum("n,pnk->pk", self.weights, first / first.sum(axis=0)))
 
     def to_frame(self) -> Any:
-        """A polars table with a row for each policy: means of cost and effect, differences from the reference, and their ratio."""
-        pl = imported("polars", "data")
+        """A polars table with a row for each policy: mean cost and effect, what they are more than the reference's, and `icer`, the ratio of these."""
         means = {"cost": self.costs @ self.weights, "effect": self.effects @ self.weights}
         more = {f"more_{name}": values - values[self.reference] for name, values in means.items()}
-        return pl.DataFrame({"policy": list(self.names), **means, **more, "icer": self.icer})
-
-    def __repr__(self) -> str:
-        lines = [
-            f"CostEffectiveness: {len(self.names)} policies under {self.weights.size:,} kernels, against {self.names[self.reference]!r}"
-        ]
-        for name, cost, effect, more_cost, more_effect, icer in self.to_frame().rows():
-            told = f"  {name}: cost {amount(cost)}, effect {amount(effect)}"
-            if name != self.names[self.reference]:
-                told += f"; {amount(more_cost)} and {amount(more_effect)} more"
-                told += f", {amount(icer)} for a unit of effect" if more_effect and more_cost * more_effect > 0 else ""
-            lines.append(told)
-        return clean("\n".join(lines))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            icer = np.divide(more["more_cost"], more["more_effect"])
+        return imported("polars", "data").DataFrame({"policy": list(self.names), **means, **more, "icer": icer})
 
 
 def cost_effectiveness(
-    model: Any,
-    policies: Mapping[str, Any],
-    *,
-    effects: ArrayLike = None,
-    costs: ArrayLike = None,
-    reference: str | None = None,
-) -> CostEffectiveness:
+    model: Any, policies: Mapping[str, Any], *, effects: ArrayLike = None, costs: ArrayLike = None, reference: str | None = None
+) -> CostEffectiveness:  # fmt: skip
     """What policies or plans cost and achieve under each kernel of a model, or of the models of stages.
 
     Parameters
@@ -122,21 +97,16 @@ def cost_effectiveness(
     ((2, 5), array([1., 1.]))
     """
     first = model[0] if is_sequence(model) else model
-    if not isinstance(policies, Mapping) or not policies:
-        raise InputError("policies: expected a mapping from names to policies")
-    if (effects if not first.maximise else costs) is None or (costs if not first.maximise else effects) is not None:
-        own, other = ("rewards, which are the effects", "costs") if first.maximise else ("costs", "effects")
-        raise InputError(f"{other}: the model has {own}: give `{other}`, and nothing else")
-    names = tuple(map(str, policies))
+    name, given, spare = ("costs", costs, effects) if first.maximise else ("effects", effects, costs)
+    if given is None or spare is not None or not isinstance(policies, Mapping) or not policies:
+        has = "rewards, which are the effects" if first.maximise else "costs"
+        raise InputError(f"expected a mapping from names to policies and, as the model has {has}, `{name}` alone")
+    names, sign = tuple(map(str, policies)), -1.0 if first.maximise else 1.0
+
+    def under(**outcome: Any) -> Array:
+        values = np.stack([by_kernel(model, policy, **outcome) for policy in policies.values()])  # (P, N, [T + 1,] S)
+        return np.asarray((values[:, :, 0] if values.ndim == 4 else values) @ first.initial)
+
+    both = under(), sign * under(rewards=sign * numbers(name, given))  # what costs is earned with the other sign
     chosen = 0 if reference is None else find(lookup(names), reference, "reference", "policy")
-
-    def under(policy: Any, **outcome: Any) -> Array:
-        found = by_kernel(model, policy, **outcome)
-        return np.asarray((found[:, 0] if found.ndim == 3 else found) @ first.initial)
-
-    main = np.stack([under(policy) for policy in policies.values()])
-    if first.maximise:  # the other outcome is a cost, earned with the other sign
-        other = -np.stack([under(policy, rewards=-numbers("costs", costs)) for policy in policies.values()])
-        return CostEffectiveness(names, other, main, first.weights, chosen)
-    other = np.stack([under(policy, rewards=effects) for policy in policies.values()])
-    return CostEffectiveness(names, main, other, first.weights, chosen)
+    return CostEffectiveness(names, *both[:: int(sign)], first.weights, chosen)

@@ -74,7 +74,7 @@ def stages_of(
     balls, models = _sequence(ball, AmbiguitySet), _sequence(model, Model)
     if balls is not None and models is not None and len(balls) == len(model) < len(models):  # one for each model
         balls = [each for own, each in zip(model, balls, strict=True) for _ in own.stages or [0]]
-    T = whole("stages", len(models or balls or getattr(model, "stages", ())) if n is None else n, 1, MOST)
+    T = whole("stages", len(models or balls or list(_names(model))) if n is None else n, 1, MOST)
     sets = _each("sets", balls, ball, T)
     check_problem(_each("models", models, model, T)[0], sets[0])
     given, own = models_of(model, T, costs, discount, half_cycle, maximise)
