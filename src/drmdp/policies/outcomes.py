@@ -12,7 +12,7 @@ where equals share. Against a reference r the *incremental cost-effectiveness ra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,9 +41,9 @@ class CostEffectiveness:
     """
 
     names: tuple[str, ...]
-    costs: Array
-    effects: Array
-    weights: Array
+    costs: Array = field(repr=False)
+    effects: Array = field(repr=False)
+    weights: Array = field(repr=False)
     reference: int
 
     def acceptability(self, thresholds: ArrayLike) -> Array:

@@ -57,7 +57,7 @@ class Told(Worth):
         return cls(
             unit, plan.noun, "plan", plan.policy, stages and stages.first, ball, mean_of(plan, plan.policy),
             float(plan.initial @ plan.value[0]), plan.scale, bool(plan.settings["nature"] == "cooperative"), "a stage",
-            f"over {count(plan.n_stages, 'stage')}", plan.discount, list(zip(stages.models, plan.policy, strict=True)) if stages else [], plan,
+            f"over {count(plan.n_stages, 'stage')}", plan.discount, list(zip(stages.given, plan.policy, strict=True)) if stages else [], plan,
         )  # fmt: skip
 
     @cached_property
@@ -186,7 +186,9 @@ def _assumed(subject: Told) -> str:
     plan = subject.plan
     if subject.ball is not None:
         found = assumed(subject, subject.ball, " at every stage")
-        return found if len(plan.fingerprints) == 1 else f"{found} Every stage has kernels of its own."
+        kinds = len(set(plan.fingerprints))
+        others = "Every stage has" if kinds == plan.n_stages else f"{kinds} models share the stages: each has"
+        return found if kinds == 1 else f"{found} {others} kernels of its own."
     models = "one model for all stages" if len(plan.fingerprints) == 1 else "a model for each stage"
     return f"The {subject.side} case is over what the set allows at every stage, around {models}: {plan.ball_in_words}."
 
