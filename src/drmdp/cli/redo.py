@@ -183,7 +183,7 @@ def _compared(
     was, now, policy = played(before), played(after), []
     same = tuple(before.actions) == tuple(after.actions)
     for key in {**was, **now}:
-        both = was.get(key), now.get(key)
+        both: Any = was.get(key), now.get(key)
         told = [x if x is None else choice(x, each.actions) for x, each in zip(both, (before, after), strict=True)]
         if np.abs(both[0] - both[1]).max() > SAME if same and key in was and key in now else told[0] != told[1]:
             policy.append({"stage": key[0], "state": key[1], "before": told[0], "after": told[1]})

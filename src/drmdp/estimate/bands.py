@@ -126,7 +126,7 @@ def _widened(samples: Samples, cells: Cells) -> Samples:
     here = samples.pooled
     other = cells.keep(~np.isin(cells.pair, here.pair[here.count > 0]) & (cells.count > 0))
     other = replace(other, rows=np.zeros_like(other.rows))
-    joined = {
+    joined: Any = {
         name: np.concatenate([getattr(here, name), getattr(other, name)])
         for name in ("pair", "column", "count", "rows", *([] if here.cost is None else ["cost"]))
     }

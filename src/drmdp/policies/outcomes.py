@@ -107,6 +107,7 @@ def cost_effectiveness(
         values = np.stack([by_kernel(model, policy, **outcome) for policy in policies.values()])  # (P, N, [T + 1,] S)
         return np.asarray((values[:, :, 0] if values.ndim == 4 else values) @ first.initial)
 
-    both = under(), sign * under(rewards=sign * numbers(name, given))  # what costs is earned with the other sign
+    main, other = under(), sign * under(rewards=sign * numbers(name, given))  # what costs is earned with the other sign
+    paid, achieved = (other, main) if first.maximise else (main, other)
     chosen = 0 if reference is None else find(lookup(names), reference, "reference", "policy")
-    return CostEffectiveness(names, *both[:: int(sign)], first.weights, chosen)
+    return CostEffectiveness(names, paid, achieved, first.weights, chosen)
