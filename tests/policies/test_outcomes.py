@@ -1,5 +1,6 @@
 """Plans under each kernel, a second outcome of the same plan, plans without draws, and cost-effectiveness."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -157,6 +158,8 @@ def test_cost_effectiveness_by_loops(rewards):
         models, {"one": rules["never"], "two": rules["never"]}, **{"costs" if rewards else "effects": other}
     )
     assert np.allclose(twice.acceptability([0.0, 1.0]), 0.5)
+    rounded = replace(twice, costs=np.array([[0.3] * N, [0.1 + 0.2] * N]), effects=np.zeros((2, N)))
+    assert np.allclose(rounded.acceptability(0.0), 0.5)
 
 
 def test_mistakes_are_named():
