@@ -234,3 +234,19 @@ def test_mistakes_are_named(year):
     origin = dict(np.load("by.npz", allow_pickle=False)) | {"origin": np.array('{"estimate": 3}')}
     np.savez("forged.npz", **origin)
     assert "origin: expected how a log" in run("redo", "forged.npz", "--log", "13.csv", code=2)
+
+
+def test_what_is_read_is_not_overwritten(year):
+    run("solve", "by.npz", "--radius", 0.1, "--out", "rule.npz")
+    (year / "old").mkdir()
+    (year / "rule.npz").rename(year / "old" / "rule.npz")
+    held = {file: file.read_bytes() for file in year.rglob("*") if file.is_file()}
+    for given, role in (
+        (["--log", "13.csv", "-o", "."], "MODEL"),
+        (["--log", "13.csv", "-o", "old", "--result", "old/rule.npz"], "--result"),
+        (["--log", "13.csv", "-o", "13.csv"], "--log"),
+    ):
+        text = run("redo", "by.npz", *given, code=2)
+        assert "would overwrite" in text
+        assert role in text
+    assert held == {file: file.read_bytes() for file in year.rglob("*") if file.is_file()}

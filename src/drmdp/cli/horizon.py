@@ -18,7 +18,6 @@ from drmdp.cli.options import (
     common,
     exit_code,
     paths,
-    remember,
 )
 from drmdp.cli.outputs import HELP, check_labels, check_out, table_options, write_out
 from drmdp.cli.plans import document, inputs, print_plan, read_stages
@@ -89,7 +88,6 @@ def horizon(
         **limits,
         half_cycle=half_cycle,
     )
-    remember(found)
     about = document(models, found)
     try:
         if out is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from drmdp.cli.options import KEEP_FORMULAS
+from drmdp.cli.options import KEEP_FORMULAS, remember
 from drmdp.cli.show import plain
 from drmdp.cli.workbook import workbook
 from drmdp.core.files import check_file, check_suffix, write_whole
@@ -66,6 +66,7 @@ def write_out(path: str, found: Any, document: dict[str, Any], style: dict[str, 
     """Write a solution or a plan by the suffix of the path, completely or not at all; `style` is what `check_out` gave."""
     suffix = Path(path).suffix.lower()
     if suffix == ".npz":
+        remember(found)
         found.save(path)
         return
     if suffix == ".json":

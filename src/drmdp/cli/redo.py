@@ -66,7 +66,13 @@ def redo(context: click.Context, model_path: str, log: str, result: str | None, 
     before = _result(result, beside, old)
     if out is not None:
         check_parent(out)
-        check_outputs({"--out": [Path(out)]}, {"MODEL": [beside], "--log": [Path(log)]})
+        saved = [] if before is None else [Path(before.settings["path"])]
+        pages = [] if before is None else [before.settings["command"]["options"].get("report", path.name)]
+        targets = [Path(out), *(Path(out) / Path(name).name for name in (path, *saved, *pages))]
+        inputs = [each for file in files for each in formats.files_of(file)]
+        check_outputs(
+            {"--out": list(dict.fromkeys(targets))}, {"MODEL": inputs, "--log": [Path(log)], "--result": saved}
+        )
         Path(out).mkdir(exist_ok=True)
         if old[0].stages:
             check_folder(str(Path(out) / path.name))
@@ -108,15 +114,13 @@ def _result(path: str | None, beside: Path, models: list[Model]) -> Any:
         known = command.get("verb") in VERBS
         if prints == {model.fingerprint for model in seen} and known:
             results[file.name] = result
+            result.settings["path"] = str(file)
         elif path is not None:
             why = "is of another model" if known else "was not saved by `drmdp solve` or `drmdp horizon`: who knows how"
             raise InputError(f"--result {path}: {why}")
     if len(results) > 1:
         raise InputError(f"--result: there are several results beside the model, say which one: {', '.join(results)}")
-    for name, result in results.items():
-        result.settings["path"] = name
-        return result
-    return None
+    return next(iter(results.values()), None)
 
 
 def _solved(context: Any, before: Any, written: list[str], folder: Path, beside: Path, kept: bool) -> Any:

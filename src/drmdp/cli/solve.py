@@ -19,7 +19,6 @@ from drmdp.cli.options import (
     common,
     exit_code,
     paths,
-    remember,
 )
 from drmdp.cli.outputs import HELP, check_labels, check_out, table_options, write_out
 from drmdp.cli.policy_file import read_policy
@@ -125,7 +124,6 @@ def solve(
             model, ball, chosen, tol, rtol, max_iters=max_iters, max_seconds=max_seconds, start=first, threads=threads,
             backend=backend, criterion=criterion,
         )  # fmt: skip
-    remember(solution)
     document = {
         name: getattr(solution, name) for name in (*NUMBERS, *ARRAYS, "criterion", "time", "bias", "settings")
     } | named(model, ball)
