@@ -31,7 +31,7 @@ from drmdp.solution import Solution, Status
 from drmdp.solution.rows import notes_of
 from drmdp.solvers.asked import arriving, bias_of, check_ends, check_method, check_unread, remarks, time_of
 from drmdp.solvers.evaluation import evaluation_of
-from drmdp.solvers.horizon import has_stages, worst_case
+from drmdp.solvers.horizon import has_stages, second_outcome, worst_case
 from drmdp.solvers.loop import Callback, Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Method, Problem, of_mean_kernel
@@ -262,6 +262,8 @@ def evaluate(
     target: ArrayLike = None,
     avoid: ArrayLike = None,
     minimise: bool = False,
+    rewards: ArrayLike = None,
+    half_cycle: bool | None = None,
 ) -> Any:
     """Worst-case value of a policy, an `Evaluation`, or of a plan, a `HorizonSolution`.
 
@@ -276,23 +278,31 @@ def evaluate(
         policy without stages is played at each.
     tol, rtol, backend, max_seconds, threads, progress, nature : optional
         As for `solve`; with a cooperative nature it is the best case.
-    final, costs, discount : optional
+    final, discount, half_cycle : optional
         Of a plan, as for `drmdp.finite_horizon`; those of a `HorizonSolution` by default.
+    costs, rewards : (S, A), (S, A, S), of a plan also (T, S, A) or (T, S, A, S), optional
+        Another outcome of the same policy, such as years of life: `costs` in the model's sense (rewards, if it has rewards), or `rewards`, of which the worst
+        case is the least. Values of terminal states and after the last stage are those of the model's outcome, and do not count unless `final` says so.
     criterion : str, optional
         As for `solve`; or "reach", the probability that the policy reaches `target`.
     target, avoid, minimise : optional
         As for `drmdp.reach`: what is to be reached, what must not be before, and whether the policy is meant to keep away from it, so that the worst case is
         the largest probability.
     """
+    if costs is not None and rewards is not None:
+        raise InputError("give one of costs and rewards, got both")
     if criterion != "reach" and (target is not None or avoid is not None or minimise):
         raise InputError("target, avoid, minimise: go with criterion='reach'")
     if has_stages(model, policy):
-        ends: Any = {"max_seconds": max_seconds, "threads": threads, "progress": progress}
-        return worst_case(model, ball, policy, final, costs, discount, backend, nature, tol=tol, rtol=rtol, **ends)
-    for name, given in (("final", final), ("costs", costs), ("discount", discount)):
+        ends = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds, "threads": threads, "progress": progress}
+        own: Any = {"final": final, "costs": costs, "discount": discount, "rewards": rewards, "half_cycle": half_cycle}
+        return worst_case(model, ball, policy, backend, ends, nature=nature, **own)
+    for name, given in (("final", final), ("discount", discount), ("half_cycle", half_cycle)):
         if given is not None:
             raise InputError(f"{name}: goes with a plan over finitely many stages, and this policy has none")
     check_problem(model, ball)
+    if costs is not None or rewards is not None:
+        model = second_outcome(model, costs, rewards)
     tolerance = Tolerance.of(tol, rtol)
     limits(None, max_seconds)
     deadline = clock.deadline(max_seconds)

@@ -152,6 +152,6 @@ def test_every_option_that_names_an_output_is_known_here():
     words = ("out", "target", "report", "save", "write", "to", "path")
     assert {(name, p) for name, p in found if p in words} == {
         ("convert", "target"), ("estimate", "out"), ("horizon", "out"), ("horizon", "report"), ("instance", "out"), ("plot", "out"),
-        ("reach", "out"), ("reach", "target"), ("reproduce", "out"), ("sensitivity", "out"), ("simulate", "out"),
+        ("reach", "out"), ("reach", "target"), ("redo", "out"), ("reproduce", "out"), ("sensitivity", "out"), ("simulate", "out"),
         ("solve", "out"), ("solve", "report"), ("sweep", "out"),
     }  # fmt: skip

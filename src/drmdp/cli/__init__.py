@@ -26,6 +26,7 @@ from drmdp.cli.options import BAD_INPUT, FAULT, INTERRUPTED
 from drmdp.cli.past import resume
 from drmdp.cli.plot import plot
 from drmdp.cli.reach import reach
+from drmdp.cli.redo import redo
 from drmdp.cli.screen import say
 from drmdp.cli.sensitivity import sensitivity
 from drmdp.cli.show import notices
@@ -105,6 +106,7 @@ def main(context: click.Context) -> None:
 
 
 for _verb in (
-    instance, solve, reach, resume, verify, evaluate, estimate, convert, check, sweep, inspect, sensitivity, simulate, horizon, plot, bench, reproduce
+    instance, solve, reach, resume, verify, evaluate, estimate, redo, convert, check, sweep, inspect, sensitivity, simulate, horizon, plot, bench,
+    reproduce,
 ):  # fmt: skip
     main.add_command(_verb)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--costs", help=".npy file with the costs, or rewards, of each stage, (stages, S, A) or (stages, S, A, S)."
 )
+@click.option("--half-cycle", is_flag=True, help="Half of each stage is spent in the state after it.")
 @click.option("--out", help=f"{HELP}.")
 @table_options
 @page.options
@@ -47,14 +48,15 @@ if TYPE_CHECKING:
 @common
 def horizon(
     model_paths: tuple[str, ...], stages: int | None, stage_discount: float | None, final: str | None, costs: str | None,
-    out: str | None, keep_formulas: bool, separator: str | None, decimal: str | None,
+    half_cycle: bool, out: str | None, keep_formulas: bool, separator: str | None, decimal: str | None,
     report: str | None, report_radii: int | None, title: str | None, unit: str | None,
     baseline: str | None, discount: float | None, tol: float | None, rtol: float, as_json: bool, max_seconds: float | None,
     threads: int | None, **region: Any,
 ) -> int:  # fmt: skip
     """Solve over finitely many stages.
 
-    Stage 0 is the first decision. Several models are those of the stages, the first one first. One sweep a stage, as accurate as can be: --tol and --rtol
+    Stage 0 is the first decision. Several models, or a folder of them that `drmdp estimate --stage` wrote, are those of the stages, the first one first.
+    One sweep a stage, as accurate as can be: --tol and --rtol
     only decide the status. `drmdp evaluate` and `drmdp simulate` read what --out writes.
     """
     from drmdp.core import clock
@@ -68,7 +70,7 @@ def horizon(
         {**inputs(model_paths), "--final": paths(final), "--costs": paths(costs), "--baseline": paths(baseline)},
     )
     models, sets = read_stages(Asked(**region), model_paths, discount)
-    if stages is None and len(models) == 1:
+    if stages is None and len(models) == 1 and not models[0].stages:
         raise click.MissingParameter(param_hint="'--stages'", param_type="option")
     check_labels(models[0], out, keep_formulas)
     practice = None if baseline is None else read_policy(baseline, models[0])
@@ -77,7 +79,14 @@ def horizon(
     limits: Any = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds, "threads": threads}
     several, deadline = len(models) > 1, clock.deadline(max_seconds)
     found = plans.finite_horizon(
-        models if several else models[0], sets if several else sets[0], stages, values, prices, stage_discount, **limits
+        models if several else models[0],
+        sets if several else sets[0],
+        stages,
+        values,
+        prices,
+        stage_discount,
+        **limits,
+        half_cycle=half_cycle,
     )
     about = document(models, found)
     try:

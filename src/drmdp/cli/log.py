@@ -29,6 +29,8 @@ LOG = (
     click.option("--episode", help="Column of the episode; its consecutive rows make transitions if need be."),
     click.option("--time", help="Column that orders the rows of an episode: numbers or dates; or several: year,month."),
     click.option("--weight", help="Column with the weights of the rows."),
+    click.option("--stage", help="Column that rises, as an age does: a model for each of its bands, in a folder."),
+    click.option("--bands", help="How wide bands of --stage are: 10, 1 by default; or their borders: 40,50,75."),
     click.option("--cost", help="Column to average into costs."),
     click.option("--reward", help="Column to average into rewards."),
     click.option(
@@ -139,6 +141,14 @@ def log_settings(given: dict[str, Any]) -> tuple[Columns, Settings]:
     with contextlib.suppress(ValueError):  # "pooled" is no number, and what else is none is refused later
         given["prior"] = float(given["prior"])
     given |= {"jumps": jumps or None, "same_row": given["same_row"] or None}
+    if given["bands"] is not None:
+        try:
+            borders = [float(border) for border in given["bands"].split(",")]
+        except ValueError:
+            raise click.BadParameter(
+                f"--bands {given['bands']!r}: expected a width, or borders such as 40,50,75"
+            ) from None
+        given = {**given, "bands": borders if len(borders) > 1 else borders[0]}
     return settings.log_settings({**given, **names, "rename": rename, "typed": True})
 
 

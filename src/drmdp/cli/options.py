@@ -260,6 +260,20 @@ def _ground(text: str) -> Any:
     return (word, found) if placed else found
 
 
+UNKEPT = ("as_json", "out", "start", "proof", "threads", "cluster", "workers", "parts", "address", "checkpoint")
+"""Options that `drmdp redo` does not repeat."""
+
+
+def remember(result: Any) -> None:
+    """Let a result know the command that made it; of absolute paths their names alone."""
+    context, options = click.get_current_context(), {}
+    for param in context.command.params:
+        name, value = str(param.name), context.params.get(str(param.name))
+        if value not in (None, (), False, param.default) and isinstance(param, click.Option) and name not in UNKEPT:
+            options[name] = Path(value).name if isinstance(value, str) and os.path.isabs(value) else value
+    result.settings["command"] = {"verb": context.info_name, "options": options}
+
+
 def exit_code(status: Status, reached: bool) -> int:
     """0 if what was asked for, or what double precision allows, was reached, 130 interrupted, 3 anything else."""
     return INTERRUPTED if status == "interrupted" else 0 if reached else LIMIT

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from drmdp.cli.options import KEEP_FORMULAS
+from drmdp.cli.options import KEEP_FORMULAS, remember
 from drmdp.cli.show import plain
 from drmdp.cli.workbook import workbook
 from drmdp.core.files import check_file, check_suffix, write_whole
@@ -64,6 +64,7 @@ def write_out(path: str, found: Any, document: dict[str, Any], style: dict[str, 
     """Write a solution or a plan by the suffix of the path, completely or not at all; `style` is what `check_out` gave."""
     suffix = Path(path).suffix.lower()
     if suffix == ".npz":
+        remember(found)
         found.save(path)
         return
     if suffix == ".json":

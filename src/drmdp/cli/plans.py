@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drmdp.cli.show import ROWS, columns, console, grid, problem
@@ -36,15 +37,26 @@ def inputs(model_paths: Sequence[str], **others: str) -> Files:
     from drmdp import formats
     from drmdp.cli.options import paths
 
-    found = {f"MODEL {path}" if len(model_paths) > 1 else "MODEL": formats.files_of(path) for path in model_paths}
+    given = stage_files(model_paths)
+    found = {f"MODEL {path}" if len(given) > 1 else "MODEL": formats.files_of(path) for path in given}
     return found | {name.upper(): paths(path) for name, path in others.items()}
+
+
+def stage_files(model_paths: Sequence[str]) -> list[str]:
+    """The files of models, those in a folder that `drmdp estimate --stage` wrote among them, in the order of their names."""
+    found: list[str] = []
+    for path in model_paths:
+        folder = Path(path)
+        inside = sorted(str(file) for file in folder.glob("*.npz")) if folder.is_dir() else []
+        found += inside if inside and not (folder / "model.json").exists() else [path]
+    return found
 
 
 def read_stages(
     asked: Asked, model_paths: Sequence[str], discount: float | None
 ) -> tuple[list[Model], list[AmbiguitySet]]:
     """Models and the sets around them; a set that is the same for all is made once."""
-    pairs = [asked.read(path, discount) for path in model_paths]
+    pairs = [asked.read(path, discount) for path in stage_files(model_paths)]
     return [model for model, _ in pairs], [ball for _, ball in pairs]
 
 
@@ -65,10 +77,11 @@ def print_plan(model: Model, plan: HorizonSolution, written: dict[str, str | Non
     from drmdp.solution.rows import fewest_rows
 
     out = console()
-    models = "" if len(plan.fingerprints) == 1 else ", a model for each"
+    kinds = len(set(plan.fingerprints))
+    models = "" if kinds == 1 else f", {kinds:,} models" if kinds < plan.n_stages else ", a model for each"
     lines = {
         "Problem": problem(model),
-        "Horizon": f"{plan.n_stages:,} stages{models}, discount {shown_discount(plan.discount)}",
+        "Horizon": f"{plan.n_stages:,} stages{_named(plan)}{models}, discount {shown_discount(plan.discount)}",
         "Ball": plan.ball_in_words,
         "Status": f"{plan.status}: {plan.status.sentence}",
         "Gap": plan.gap_in_words,
@@ -79,7 +92,7 @@ def print_plan(model: Model, plan: HorizonSolution, written: dict[str, str | Non
     out.print(grid(lines))
     fewest = fewest_rows(plan)
     table = columns(["state"], [plan.value_noun, *([] if fewest is None else ["fewest rows"])])
-    table.add_column("likeliest action by stage", overflow="fold")
+    table.add_column(f"likeliest action by {plan.stage_labels[0]}", overflow="fold")
     for s in range(min(len(plan.states), ROWS)):
         rests = [] if fewest is None else [fewest[s]]
         table.add_row(str(plan.states[s]), f"{plan.value[0, s]:.6g}", *rests, _by_stage(plan, s))
@@ -88,14 +101,21 @@ def print_plan(model: Model, plan: HorizonSolution, written: dict[str, str | Non
         out.print(f"… {len(plan.states) - ROWS:,} more")
 
 
+def _named(plan: HorizonSolution) -> str:
+    """The first and the last stage, and how they are counted."""
+    names = plan.stage_names
+    half = ", half of each in the state after it" if plan.half_cycle else ""
+    return half if names is None else f" ({names[0]} to {names[-1]}){half}"
+
+
 def _by_stage(plan: HorizonSolution, s: int) -> str:
     """Runs of equal actions: "0–6 wait, 7–9 treat"."""
     policy = plan.policy[:, s]
     if not policy.any():
         return "(end)"
-    parts, t = [], 0
+    parts, t, names = [], 0, plan.stage_labels[1]
     for a, run in groupby(policy.argmax(axis=1).tolist()):
         n = len(list(run))
-        parts.append(f"{t if n == 1 else f'{t}–{t + n - 1}'} {plan.actions[a]}")
+        parts.append(f"{names[t] if n == 1 else f'{names[t]}–{names[t + n - 1]}'} {plan.actions[a]}")
         t += n
     return ", ".join(parts[:6]) + (", …" if len(parts) > 6 else "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from drmdp.cli.options import OPTIONS, check_outputs, paths
@@ -19,7 +21,10 @@ SUFFIXES = (".png", ".svg", ".pdf")
 @click.argument("result", metavar="RESULT")
 @click.option("--out", required=True, help="Write the picture here (.png, .svg, .pdf).")
 @click.option(
-    "--kind", default="policy", show_default=True, help=f"What to draw: {', '.join(KINDS)}; of a plan, policy and map."
+    "--kind",
+    default="policy",
+    show_default=True,
+    help=f"What to draw: {', '.join(KINDS)}; of a plan, policy, values and map.",
 )
 @click.option("--model", "model_path", metavar="MODEL", help="The model, which values, kernel and transitions need.")
 @click.option(
@@ -53,12 +58,15 @@ def plot(
     from drmdp import plot as pictures
 
     if _is_plan(result):
-        if kind not in ("policy", "map"):
-            raise InputError(f"--kind: a plan has pictures of its policy and maps of its stages, got {kind!r}")
+        if kind not in ("policy", "values", "map"):
+            raise InputError(
+                f"--kind: a plan has pictures of its policy and values, and maps of its stages, got {kind!r}"
+            )
         if stage is not None and kind != "map":
             raise InputError("--stage: it goes with --kind map")
         plan = HorizonSolution.load(result)
-        axes = pictures.plan(plan) if kind == "policy" else pictures.map(plan, grid, stage=stage or 0)
+        draws: dict[str, Any] = {"policy": pictures.plan, "values": pictures.values}
+        axes = draws[kind](plan) if kind in draws else pictures.map(plan, grid, stage=stage or 0)
     else:
         if stage is not None:
             raise InputError("--stage: it is of a plan")

@@ -106,7 +106,7 @@ def _other_plans(plan: HorizonSolution, n: int, deadline: float) -> dict[float, 
         if factor != 1 and plan.status not in CUT_SHORT and clock.now() < deadline:
             sized = {id(ball): ball.with_radius(factor * ball.radius).facing(ball.nature) for ball in balls}
             ends: Any = {"max_seconds": None if deadline == math.inf else deadline - clock.now()}
-            given: Any = {"final": plan.final, "costs": plan.costs, "discount": plan.discount}
+            given: Any = {name: getattr(plan, name) for name in ("final", "costs", "discount", "half_cycle")}
             other = finite_horizon(models, [sized[id(ball)] for ball in balls], **given, **ends)
             if other.status not in CUT_SHORT:
                 found[factor * own] = other

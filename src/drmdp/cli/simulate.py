@@ -11,7 +11,7 @@ import numpy as np
 
 from drmdp.cli.options import KEEP_FORMULAS, OPTIONS, RADIUS, Asked, check_outputs, options, paths
 from drmdp.cli.outputs import check_labels
-from drmdp.cli.plans import inputs, read_stages
+from drmdp.cli.plans import inputs, read_stages, stage_files
 from drmdp.cli.policy_file import read_policy
 from drmdp.cli.show import console, grid, print_json, problem
 from drmdp.core.files import check_file, check_suffix, write_whole
@@ -61,7 +61,7 @@ def simulate(
     if kernel == "worst":
         models, sets = read_stages(Asked(**region), model_paths, discount)
     else:
-        models = [formats.read(path, discount=discount) for path in model_paths]
+        models = [formats.read(path, discount=discount) for path in stage_files(model_paths)]
     model = models[0]
     given: Any = models if len(models) > 1 else model
     check_labels(model, out, keep_formulas)

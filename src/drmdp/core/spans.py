@@ -47,6 +47,7 @@ class Head:
     kernel_names: Names
     notes: tuple[str, ...]
     start: str | None = None  # where the start distribution comes from, in words
+    origin: dict[str, Any] | None = None  # how it was made of a log
 
     @classmethod
     def of(cls, model: Any, **more: Any) -> Head:

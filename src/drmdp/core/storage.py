@@ -305,3 +305,12 @@ def _canonical(matrix: Any, keep: BoolArray, slack: float) -> tuple[IntArray, Ar
 def _keys(matrix: Any) -> IntArray:
     """Keys row·S + column of the entries of a CSR matrix, as they lie."""
     return entry_keys(matrix.indptr, matrix.indices, matrix.shape[1])
+
+
+def no_zeros(matrix: Any) -> Any:
+    """A sparse matrix without stored zeros."""
+    if matrix.data.all():
+        return matrix
+    matrix = matrix.copy()
+    matrix.eliminate_zeros()
+    return matrix

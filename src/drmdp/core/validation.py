@@ -16,6 +16,7 @@ from scipy import sparse
 
 from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.core import storage
+from drmdp.core.archives import parse_json
 from drmdp.core.names import RULE, LazyNames, Numbers, is_name, same
 from drmdp.errors import InputError, repeated, shown
 
@@ -138,6 +139,18 @@ def start_of(given: Any) -> str | None:
     if given is not None and not isinstance(given, str):
         raise InputError(f"start: expected a text, got {shown(given)}")
     return None if given is None else " ".join(given.split())
+
+
+def origin_of(given: Any) -> dict[str, Any] | None:
+    """How a model was made of a log, as a file tells it: an object of JSON, or its text."""
+    found = parse_json(given) if isinstance(given, str) else given
+    if found is None:
+        return None
+    names = found.get("stages", []) if isinstance(found, dict) else None
+    right = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not right or not isinstance(found.get("estimate"), dict):
+        raise InputError(f"origin: expected how a log was made a model, got {shown(given)}")
+    return dict(found)
 
 
 def policy_of(given: Any, model: Any) -> Any:

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from drmdp.core.validation import Names
-from drmdp.errors import Notice
+from drmdp.errors import InputError, Notice
 from drmdp.estimate.findings import LogCheck
-
-if TYPE_CHECKING:
-    from drmdp.model import Model
 
 __all__ = ["LogCheck", "check_log", "estimate"]
 
@@ -35,6 +32,8 @@ def estimate(
     cost: str | None = None,
     reward: str | None = None,
     weight: str | None = None,
+    stage: str | None = None,
+    bands: Any = None,
     costs: Any = None,
     rewards: Any = None,
     unvisited: str = "refuse",
@@ -68,8 +67,8 @@ def estimate(
     event: str | None = None,
     events: Any = None,
     transition: Any = None,
-) -> Model:
-    """Estimate a model with N kernels from observed transitions.
+) -> Any:
+    """Estimate a model with N kernels from observed transitions, or the models of the stages of a horizon.
 
     Parameters
     ----------
@@ -99,13 +98,17 @@ def estimate(
         What a row cost or earned; the mean of each state and action is taken.
     weight : column name, optional
         How much a row counts; 1 by default.
+    stage, bands : column name, and number or list of numbers, optional
+        A column that rises from row to row, such as an age, and the width of its bands, 1 by default, or their borders. The result is then a list of models,
+        one for each band, of the transitions that begin in it: what `drmdp.finite_horizon` takes. A model is that of all stages of its band (`Model.stages`),
+        as many as steps lead through it.
     costs, rewards : array, mapping from (state, action), path or SQL expression
         Instead of the column `cost` or `reward`. Exactly one of the four is needed. A file has the
         columns of state and action and one called cost or reward; an expression is in those two columns.
     unvisited, partial : rules
         For pairs of state and action without data, in all kernels or in some: "refuse", "unavailable", "prior" (uniform
         over all states), "self-loop", for `unvisited` also "like:STATE" (the row, and cost, of the action in that state), and
-        for `partial` "pooled" (what all the data say).
+        for `partial` "pooled" (what all the data say). With `stage`, pairs that others have are partial too.
     same_row : action or collection of actions
         That lead to the same whatever the state, as a replacement: their rows count together.
     prior : float or "pooled"
@@ -188,6 +191,7 @@ def estimate(
       note: 1 pair was seen fewer than 5 times: 0 when ok (2 times)
     """
     given = dict(locals())
+    from drmdp.estimate.bands import fit_stages
     from drmdp.estimate.pipeline import fit
     from drmdp.estimate.settings import log_settings
 
@@ -197,11 +201,13 @@ def estimate(
     if event is not None or transition is not None or events is not None:
         from drmdp.estimate.events import fit_events
 
+        if stage is not None:
+            raise InputError("`stage`: a log of events has none")
         return fit_events(table, event, events, transition, columns.weight, settings)
-    found = fit(table, columns, settings)
-    for text in found.summary.warnings:
-        warnings.warn(f"{found.summary.table}: {text}", Notice, stacklevel=2)
-    return found.model
+    found = [fit(table, columns, settings)] if stage is None else fit_stages(table, columns, settings)
+    for text in found[0].summary.warnings:
+        warnings.warn(f"{found[0].summary.table}: {text}", Notice, stacklevel=2)
+    return found[0].model if stage is None else [each.model for each in found]
 
 
 def check_log(
@@ -216,6 +222,7 @@ def check_log(
     cost: str | None = None,
     reward: str | None = None,
     weight: str | None = None,
+    stage: str | None = None,
     unvisited: str = "refuse",
     same_row: Any = None,
     partial: str = "refuse",
@@ -247,7 +254,7 @@ def check_log(
     ----------
     table, by : optional
         What to check, and what would make the kernels, as for `estimate`.
-    state, action, next_state, episode, time, cost, reward, weight : column names
+    state, action, next_state, episode, time, cost, reward, weight, stage : column names
         As for `estimate`. Costs are checked if a column holds them.
     unvisited, partial, same_row, min_count, terminal, states, actions, rename : optional
         What an estimate would assume, as for `estimate`.

@@ -79,6 +79,8 @@ def _rules(names: list[str]) -> dict[str, Any]:
     if "weight" in names:
         weight = pl.col("weight")
         rules["weight"] = ~(weight.is_finite() & (weight >= 0)).fill_null(False)
+    if "stage" in names:
+        rules["stage"] = ~pl.col("stage").is_finite().fill_null(False)
     return rules
 
 
@@ -204,7 +206,7 @@ class Samples:
 def by_column(steps: Steps, states: Named, actions: Named) -> Samples:
     """One kernel per value of the column `unit`."""
     cells = cells_of(steps, states, actions, ["unit"])
-    labels, kernel = codes(steps.table, "unit", [polars().Series(cells.extra["unit"])])
+    labels, kernel = codes(steps.table, "unit", [polars().Series(cells.extra["unit"])], Named(steps.units))
     cells = cells.keep(np.argsort(kernel, kind="stable"))  # they are sorted by key
     kernel = np.sort(kernel)
     rows = np.bincount(kernel, weights=cells.rows, minlength=len(labels)).astype(np.int64)
@@ -239,7 +241,8 @@ def resampled(steps: Steps, states: Named, actions: Named, by: str, n: int, rng:
         parts = _part_rows(cells.rows, n, by, rng)
         return _wide(cells, parts if by == "parts" else cells.rows - parts, labels)
     pl = polars()
-    episodes = steps.table.collect(steps.frame.select(pl.col("episode").unique()))[0]
+    own = steps.frame if steps.drawn is None else steps.drawn
+    episodes = steps.table.collect(own.select(pl.col("episode").unique()))[0]
     if steps.table.tidy and not is_tidy(episodes["episode"]):
         raise UntidyError
     episodes = episodes.sort(pl.col("episode").cast(pl.String))  # the order of categories is not fixed

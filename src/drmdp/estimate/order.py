@@ -83,6 +83,8 @@ class Steps:
     frame: Any
     n_ends: int = 0  # rows that only end an episode
     checked: bool = False  # whether rows that lack something are left out
+    units: tuple[Any, ...] | None = None  # all kernels of a column, of which there may be fewer here
+    drawn: Any = None  # a frame: all episodes that are drawn from, likewise
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,10 @@ def ordered(
             joined = joined & one_step(table, found).shift(-1)
     if "_odd" in table.frame.collect_schema().names():
         joined = joined & ~pl.col("_odd") & ~pl.col("_odd").shift(-1)
-    frame = table.frame.with_columns(next_state=pl.col("state").shift(-1)).filter(joined)
+    later = {"next_state": pl.col("state").shift(-1)}
+    if table.columns.stage is not None:
+        later["_advance"] = pl.col("stage").shift(-1) - pl.col("stage")
+    frame = table.frame.with_columns(**later).filter(joined)
     gone = facts.beyond if fills else facts.gaps if ordering.gaps != "bridge" else 0
     return Survey(Steps(table, frame, look.episodes.height + gone), findings, facts)
 

@@ -14,8 +14,9 @@ from drmdp.core.storage import Kernels, from_parts
 from drmdp.errors import InputError
 from drmdp.estimate.costs import price
 from drmdp.estimate.count import Clock, Samples
-from drmdp.estimate.findings import refuse
+from drmdp.estimate.findings import Finding, refuse
 from drmdp.estimate.order import Survey
+from drmdp.estimate.origin import recorded
 from drmdp.estimate.rules import Filled, fill, visited
 from drmdp.estimate.settings import Settings, check_settings
 from drmdp.estimate.stages import (
@@ -45,24 +46,24 @@ class Estimate:
 @stage("counting transitions")
 def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
     """`estimate` with its summary and the labels of the kernels."""
-    kind = check_settings(columns, settings)
-    if kind is None:
-        raise InputError("give exactly one of `cost`, `reward`, `costs`, `rewards`, got none")
-    try:
-        seen, samples, rng = _counted(table, columns, settings, tidy=True)
-    except UntidyError:
-        seen, samples, rng = _counted(table, columns, settings, tidy=False)
-    name = seen.steps.table.name
+    seen, samples, rng = counted(table, columns, settings)
+    odd = [*seen.findings, *odd_cells(seen, samples, settings), *discount_odd(settings)]
+    return made(seen, samples, rng, columns, settings, odd, counts_of(samples))
+
+
+def made(
+    seen: Survey, samples: Samples, rng: Any, columns: Columns, settings: Settings, odd: list[Finding], counts: Kernels
+) -> Estimate:
+    """The model of what was counted."""
+    kind, name = str(check_settings(columns, settings)), seen.steps.table.name
     found = visited(samples, terminal_of(samples, settings), settings.min_count)
     prior = settings.pseudo if settings.by == "posterior" else None
     weights = kernel_weights(samples, settings)
     rules, shrunk = (settings.unvisited, settings.partial_rule), settings.weights == "counts"
-    counts = _counts(samples)  # `fill` makes shares of them in place
     filled = fill(name, samples, found, *rules, prior, rng, shrunk)
     initial, start = start_of(settings.initial, settings.typed, samples.pooled, seen.facts.starts, found.terminal)
     given = settings.costs if kind == "cost" else settings.rewards
     priced = price(samples.pooled, filled, columns, given, kind, settings.reading)
-    odd = [*seen.findings, *odd_cells(seen, samples, settings), *discount_odd(settings)]
     summary = summarise(seen, samples, found, filled.available, settings, kind, odd, start)
     thin = thin_notes(samples.pooled, filled.kernels.lengths == 1, filled.available.ravel())
     discount = discount_for(settings, seen.facts)
@@ -82,10 +83,11 @@ def fit(table: Any, columns: Columns, settings: Settings) -> Estimate:
         kernel_names=None if settings.by is None else _kernel_names(samples.labels),
         notes=[*summary.assumed, *thin, *(finding.note for finding in odd)],
     )
-    return Estimate(changed(model, start=start), samples.labels, replace(summary, thin=thin))
+    origin = recorded(columns, settings, summary)
+    return Estimate(changed(model, start=start, origin=origin), samples.labels, replace(summary, thin=thin))
 
 
-def _counts(samples: Samples) -> Kernels:
+def counts_of(samples: Samples) -> Kernels:
     """How often each transition was seen: by kernel where each has data of its own, else in all."""
     cells, S = samples.pooled, len(samples.pooled.states)
     seen = cells.count > 0
@@ -106,6 +108,16 @@ def _continuous(clock: Clock, filled: Filled, discount: float) -> dict[str, Any]
     if discount == 0:
         raise InputError("`discount=0`: in continuous time the cost of a moment is nothing; give a positive one")
     return {"rates": rates, "interest": -math.log(discount), "counts": counts}
+
+
+def counted(table: Any, columns: Columns, settings: Settings) -> tuple[Survey, Samples, Any]:
+    """Transitions, the counts of the kernels, and what more is drawn with."""
+    if check_settings(columns, settings) is None:
+        raise InputError("give exactly one of `cost`, `reward`, `costs`, `rewards`, got none")
+    try:
+        return _counted(table, columns, settings, tidy=True)
+    except UntidyError:
+        return _counted(table, columns, settings, tidy=False)
 
 
 def _counted(table: Any, columns: Columns, settings: Settings, tidy: bool) -> tuple[Survey, Samples, Any]:

@@ -146,9 +146,12 @@ def rule_findings(samples: Samples, found: Visited, unvisited: str, partial: str
         places = tuple(Place(f"{where(int(pair))} was never seen{nor}") for pair in np.flatnonzero(found.never)[:LIMIT])
         cure = f"choose a rule for them with `unvisited`: {', '.join(UNVISITED[1:])}"
         odd.append(Finding("unvisited", True, int(found.never.sum()), "pairs", places, cure))
+    nobody = np.atleast_1d(found.part.all(axis=0))
     if partial == "refuse" and found.part.any():
         places = tuple(
-            Place(f"{where(int(pair))} was never seen in kernel {samples.labels[i]!r} but in others")
+            Place(
+                f"{where(int(pair))} was never seen {'here, but at other stages' if nobody[pair] else f'in kernel {samples.labels[i]!r} but in others'}"
+            )
             for i, pair in np.argwhere(found.part)[:LIMIT]
         )
         cure = f"choose a rule for them with `partial`: {', '.join(PARTIAL[1:])}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from typing import Any
 
 from drmdp.core.validation import Names, discount_of, number
@@ -47,6 +48,7 @@ class Settings:
     ordering: Ordering = field(default_factory=Ordering)
     reading: Reading = field(default_factory=Reading)
     interest: str | None = None
+    bands: Any = None
     typed: bool = False  # whether names are texts from a command line, that may mean integers
 
     @property
@@ -88,6 +90,7 @@ def check_settings(columns: Columns, settings: Settings) -> str | None:
     _check_kernels(settings)
     _check_counts(settings)
     _check_ordering(columns, settings)
+    check_bands(columns, settings)
     if settings.prior == "pooled":
         wrong = {
             "by": settings.by not in (None, "posterior"), "prior_on": settings.prior_on != "state",
@@ -182,6 +185,21 @@ def _exclude(what: str, settings: Settings, wrong: dict[str, bool]) -> None:
     for name in (name for name, excluded in wrong.items() if excluded):
         value = getattr(settings.ordering if hasattr(settings.ordering, name) else settings, name)
         raise InputError(f"{what}: it takes no `{name}={value!r}`")
+
+
+def check_bands(columns: Columns, settings: Settings) -> None:
+    """Refuse bands of stages that are none, or that contradict something else."""
+    bands, several = settings.bands, isinstance(settings.bands, Sequence) and not isinstance(settings.bands, str)
+    if columns.stage is None:
+        if bands is not None:
+            raise InputError(f"`bands={bands!r}` needs `stage`, the column that they are of")
+        return
+    borders = [number("`bands`", border) for border in (bands if several else [bands or 1])]
+    rising = all(low < high for low, high in pairwise(borders)) if several else borders[0] > 0
+    if not rising or not all(map(math.isfinite, borders)) or (several and len(borders) < 2) or bands == 0:
+        raise InputError(f"`bands`: expected a width above 0, or rising borders, got {shown(bands)}")
+    if settings.weights == "counts":
+        raise InputError("`weights='counts'` draws rows to those of all stages: it takes no `stage`")
 
 
 def period_of(by: str | None) -> str | None:

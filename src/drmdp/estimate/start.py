@@ -54,7 +54,8 @@ def _mass(rule: str, cells: Cells, starts: Mapping[Any, int] | None) -> tuple[Ar
     """How often each state was begun in, and by what."""
     S = len(cells.states)
     if rule == "rows":
-        return np.bincount(cells.pair // len(cells.actions), cells.count, S).astype(np.float64), "transition"
+        own = np.where(cells.rows > 0, cells.count, 0.0)  # without rows of other stages
+        return np.bincount(cells.pair // len(cells.actions), own, S).astype(np.float64), "transition"
     if starts is None:
         raise InputError("`initial='first'` needs `episode`, and `time` to tell which row of an episode is the first")
     numbers = {str(label): n for label, n in starts.items()}  # a state of no transition is none of the model's

@@ -11,6 +11,7 @@ time        order within an episode, and how far apart rows are; without it, row
             are joined by hyphens
 cost        of the step (or `reward`)
 weight      how much a row counts; 1 by default
+stage       a number that rises from row to row, such as an age: where a model of its own begins
 =========== ======================================================================================================
 
 Types follow from roles. Numbers are read from text as from numbers; a cell that is none is flagged, not lost. Blanks
@@ -34,7 +35,7 @@ from drmdp.estimate.source import Reading, Source, guarded, header_hint, polars,
 from drmdp.estimate.times import PERIODS
 
 LABELS = ("state", "action", "next_state", "episode", "unit")
-NUMBERS = ("cost", "reward", "weight")
+NUMBERS = ("cost", "reward", "weight", "stage")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Columns:
     cost: str | None = None
     reward: str | None = None
     weight: str | None = None
+    stage: str | None = None
 
 
 class UntidyError(Exception):

@@ -136,7 +136,7 @@ def mapped(path: Path, folder: int | None, index: dict[str, Any]) -> EventModel:
         weights=checks.distribution("weights", index["weights"], kernel_names, "kernel"),
         initial=checks.distribution("initial", found.get("initial"), states, "state"), states=states, actions=actions, available=available,
         terminal=end, ends=checks.ends_of(found.get("ends"), end), kernel_names=kernel_names, is_sparse=True, maximise=index.get("maximise", False),
-        notes=checks.notes_of(index.get("notes", [])), start=checks.start_of(index.get("start")), _counts=None,
+        notes=checks.notes_of(index.get("notes", [])), start=checks.start_of(index.get("start")), origin=None, _counts=None,
         laws=laws, rule=Table(found["next"], found.get("event_costs")),
         classes=_classes(found, len(laws)), priced=priced, _prices=np.zeros((S, A)) if priced else np.array(found["costs"]),
     )  # fmt: skip

@@ -21,6 +21,7 @@ sojourn                       (S, A)                optional: how long steps las
 counts_indptr, counts_indices (S·A+1,) (C,)         optional: C transitions that were seen, in the order of `drmdp.core.storage`
 counts_data                   (C,) or (N·C,)        and how often each was, all kernels together or by kernel
 start                         string                optional; where `initial` comes from, in words
+origin                        string                optional; how the model was made of a log, as JSON
 format                        string                optional; "drmdp model 1"
 ============================= ===================== ==================================================================================
 
@@ -29,6 +30,7 @@ A field that is none of these is refused: a `weight` passed over in silence woul
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -40,7 +42,7 @@ from drmdp.core.counts import of_arrays
 from drmdp.core.files import memory_limit
 from drmdp.core.names import back, listed
 from drmdp.core.storage import Kernels, compress_dense, from_arrays
-from drmdp.core.validation import ends_of, start_of
+from drmdp.core.validation import ends_of, origin_of, start_of
 from drmdp.errors import InputError, brief, shown
 from drmdp.model import Model, changed
 
@@ -80,6 +82,7 @@ SMALL = {
     "kernel_names": Field("iuU", (0, 1)),
     "notes": Field("U", (0, 1)),
     "start": Field("U", (0,)),
+    "origin": Field("U", (0,)),
 }
 """Numbers, flags and names: arrays in an .npz file, JSON values in a directory."""
 NAMES = ("states", "actions", "kernel_names", "notes")
@@ -175,7 +178,7 @@ def to_model(fields: Mapping[str, Any], normalize: bool = False) -> Model:
         raise InputError(f"discount: {fields['discount']!r} is not the largest of `discounts`, {model.discount!r}")
     ends = ends_of(fields.get("ends"), model.terminal)
     ends = 0.0 - ends if ends is not None and model.maximise else ends
-    return changed(model, start=start_of(fields.get("start")), ends=ends)
+    return changed(model, start=start_of(fields.get("start")), origin=origin_of(fields.get("origin")), ends=ends)
 
 
 def _blocks(fields: Mapping[str, Any]) -> Kernels:
@@ -248,6 +251,8 @@ def to_fields(model: Model, compress: bool) -> dict[str, Any]:
         fields |= dict(zip(COUNTS, (model._counts.indptr, model._counts.indices, model._counts.data), strict=True))
     if model.start is not None:
         fields["start"] = model.start
+    if model.origin is not None:
+        fields["origin"] = json.dumps(model.origin)
     for name in NAMES:
         names = getattr(model, name)
         if names and not isinstance(names, range):

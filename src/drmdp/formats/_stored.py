@@ -58,6 +58,7 @@ FORMAT = "drmdp directory 2"
 INDEX = "model.json"
 ENTRIES_OF_INDEX = (
     "format", "shape", "discount", "weights", "sparse", "maximise", "actions", "kernel_names", "notes", "start",
+    "origin",
 )  # fmt: skip
 FIELDS = {
     "indptr": ("i8", (1,)),
@@ -238,7 +239,8 @@ class Stored:
         own |= {name: getattr(span, name) for name in ("initial", "available", "terminal")}
         own |= {"rewards" if head.maximise else "costs": price, "states": span.names, "counts": self._counts()}
         model = Model(span.blocks, **own, normalize=True)
-        return changed(model, start=head.start, **{name: getattr(span, name) for name in spans.OPTIONAL})
+        kept = {name: getattr(span, name) for name in spans.OPTIONAL}
+        return changed(model, start=head.start, origin=head.origin, **kept)
 
 
 def pieces(span: Any) -> Iterator[tuple[int, int]]:
@@ -331,6 +333,7 @@ def _head(index: dict[str, Any], shape: tuple[int, int, int], dtype: Any, costs:
         kernel_names=kernel_names,
         notes=checks.notes_of(index.get("notes", [])),
         start=checks.start_of(index.get("start")),
+        origin=checks.origin_of(index.get("origin")),
     )
 
 

@@ -253,6 +253,8 @@ class Writer:
             index["notes"] = [*head.notes, *self._scaled.note]
         if head.start is not None:
             index["start"] = head.start
+        if head.origin is not None:
+            index["origin"] = head.origin
         self._files.finish(index)
 
 
@@ -284,7 +286,7 @@ def write_spans(path: Path, head: Head, parts: Iterable[Span], initial: bool) ->
     given: Any = {name: getattr(head, name) for name in ("n_states", "n_actions", "n_kernels", "discount", "weights")}
     own: Any = {"dtype": head.dtype, "actions": head.actions, "kernel_names": head.kernel_names, "notes": head.notes}
     with Writer(path, **given, **own) as writer:
-        writer._head = replace(writer._head, start=head.start)
+        writer._head = replace(writer._head, start=head.start, origin=head.origin)
         for span in parts:
             writer._put(span, initial, head.maximise)
 

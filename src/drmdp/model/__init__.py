@@ -32,7 +32,7 @@ from drmdp.errors import InputError, described
 from drmdp.model.looks import notebook, shown_model
 
 HEAD = (
-    "n_actions", "n_kernels", "discount", "weights", "actions", "kernel_names", "is_sparse", "maximise", "notes", "start",
+    "n_actions", "n_kernels", "discount", "weights", "actions", "kernel_names", "is_sparse", "maximise", "notes", "start", "origin",
 )  # fmt: skip
 """What a model and its head have under the same names, and what a part of it shares with it."""
 
@@ -83,6 +83,8 @@ class Model(Made):
     ----------
     start : str or None
         Where `initial` comes from, in words such as "as the 20 episodes began"; None if nobody said.
+    origin : dict or None
+        How `drmdp.estimate` made the model of a log, which `drmdp redo` repeats; our files keep it, and `fingerprint` does not depend on it.
 
     Examples
     --------
@@ -116,6 +118,7 @@ class Model(Made):
     maximise: bool
     notes: tuple[str, ...]
     start: str | None  # where `initial` comes from, in words
+    origin: dict[str, Any] | None
     _counts: Kernels | None
 
     @stage("checking the model")
@@ -173,6 +176,7 @@ class Model(Made):
             maximise=rewards is not None,
             notes=(*checks.notes_of(notes), *scaled.note),
             start=None,
+            origin=None,
             _counts=counted.counts_of(counts, S, S, labels, blocks.is_sparse),
         )
         name = "costs" if rewards is None else "rewards"
@@ -232,6 +236,11 @@ class Model(Made):
         return {}
 
     @property
+    def stages(self) -> tuple[str, ...]:
+        """Names of the stages of a horizon that the model is of; none if it is of any."""
+        return tuple((self.origin or {}).get("stages", ()))
+
+    @property
     def labels(self) -> distributions.Labels:
         """Names of kernels, states and actions, for messages."""
         return distributions.Labels(self.kernel_names, self.states, self.actions)
@@ -271,14 +280,14 @@ class Model(Made):
         if not self.is_sparse:
             return np.ascontiguousarray(self.blocks.dense(0, self.n_states).transpose(2, 0, 1, 3))
         blocks = self.blocks
-        return [_no_zeros(blocks.matrix(blocks.entries(i))) for i in range(self.n_kernels)]
+        return [storage.no_zeros(blocks.matrix(blocks.entries(i))) for i in range(self.n_kernels)]
 
     @property
     def mean_kernel(self) -> Any:
         """Σ_i w_i ŷ_i, (S, A, S) or sparse (S·A, S)."""
         matrix = self._blocks.matrix(self.mean)
         shape = (self.n_states, self.n_actions, self.n_states)
-        return _no_zeros(matrix) if self.is_sparse else matrix.toarray().reshape(shape)
+        return storage.no_zeros(matrix) if self.is_sparse else matrix.toarray().reshape(shape)
 
     @property
     def counts(self) -> Any:
@@ -385,9 +394,8 @@ class Model(Made):
     def nbytes(self) -> int:
         """Bytes held in arrays."""
         held = (self._costs, self.weights, self.initial, self.available, self.terminal)
-        mean = 8 * int(self._blocks.indices.size)
-        known = 0 if self._counts is None else self._counts.nbytes
-        return self._blocks.nbytes + mean + known + sum(array.nbytes for array in held)
+        known = 8 * int(self._blocks.indices.size) + (0 if self._counts is None else self._counts.nbytes)
+        return self._blocks.nbytes + known + sum(array.nbytes for array in held)
 
     @cached_property
     @stage("hashing the model")
@@ -407,14 +415,6 @@ class Model(Made):
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         return notebook(self)
-
-
-def _no_zeros(matrix: Any) -> Any:
-    if matrix.data.all():
-        return matrix
-    matrix = matrix.copy()
-    matrix.eliminate_zeros()
-    return matrix
 
 
 def check_model(given: Any, name: str = "model") -> None:

@@ -47,7 +47,7 @@ def build(given: dict[str, Any]) -> EventModel:
         initial=checks.distribution("initial", given["initial"], state_names, "state"),
         states=state_names, actions=action_names, available=available, terminal=end,
         ends=ends if ends is None or given["rewards"] is None else 0.0 - ends, kernel_names=kernel_names,
-        is_sparse=True, maximise=given["rewards"] is not None, notes=(), start=None, _counts=None, laws=laws,
+        is_sparse=True, maximise=given["rewards"] is not None, notes=(), start=None, origin=None, _counts=None, laws=laws,
         rule=Function(rule, S, A, E, -1.0 if given["rewards"] is True else 1.0),
         classes=_classes(given["law"], len(laws), S, A), priced=False, _prices=np.zeros((S, A)),
     )  # fmt: skip

@@ -19,13 +19,14 @@ from drmdp.plot.curves import choice, convergence, radius, sets
 from drmdp.plot.doubt import measure_next, prices
 from drmdp.plot.maps import map
 from drmdp.plot.nature import kernel, transitions
+from drmdp.plot.outcomes import acceptability_curve, cost_effectiveness
 from drmdp.plot.plans import plan
 from drmdp.plot.sensitivity import acceptability, over_kernels, shares, tornado
 from drmdp.plot.states import policy, values
 
 __all__ = [
-    "acceptability", "choice", "convergence", "kernel", "map", "measure_next", "over_kernels", "plan", "policy", "prices", "radius", "sets",
-    "shares", "tornado", "transitions", "values",
+    "acceptability", "acceptability_curve", "choice", "convergence", "cost_effectiveness", "kernel", "map", "measure_next", "over_kernels",
+    "plan", "policy", "prices", "radius", "sets", "shares", "tornado", "transitions", "values",
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from drmdp._typing import Array, ArrayLike
 from drmdp.core.names import coordinates as in_names
-from drmdp.core.validation import numbers, whole
+from drmdp.core.validation import numbers
 from drmdp.errors import InputError, shown
 from drmdp.plot._axes import WIDTH, axes, kind, model_of, side
 from drmdp.plot.plans import GREY, colours, palette_legend
@@ -50,7 +50,7 @@ def map(
     coordinates: ArrayLike = None,
     by: str = "policy",
     ax: Any = None,
-    stage: int = 0,
+    stage: int | str = 0,
 ) -> Any:
     """States where they lie, coloured by what is done there, or by what it is worth; returns the axes.
 
@@ -65,7 +65,7 @@ def map(
         Colours are the likeliest actions, fainter where the policy draws, or the certified worst-case values.
     ax : matplotlib axes, optional
         Where to draw; new ones by default.
-    stage : int
+    stage : int or str
         Of a plan.
     """
     policy, value, noun = _of(solution, stage)
@@ -94,10 +94,10 @@ def map(
     return ax
 
 
-def _of(solution: Any, stage: int) -> tuple[Array, Array, str]:
+def _of(solution: Any, stage: int | str) -> tuple[Array, Array, str]:
     """Policy, values and what they are of a solution, or of a stage of a plan."""
     if isinstance(solution, HorizonSolution):
-        t = whole("stage", stage, 0, solution.n_stages - 1)
+        t = solution._number(stage)
         return solution.policy[t], solution.value[t], solution.noun
     check_solution(solution)
     if stage != 0:

@@ -16,6 +16,8 @@ from drmdp.solution import HorizonSolution
 
 STAGES = 400
 """Of more stages, every second, third, … is shown."""
+TICKS = 8
+"""Stages that are named."""
 SORTED = 250_000
 """Names of more states are not sorted."""
 GREY = "#999999"
@@ -56,12 +58,22 @@ def plan(plan: HorizonSolution, ax: Any = None) -> Any:
     with axes(ax, 1.5 + 0.19 * max(len(rows), 3)) as ax:
         ax.imshow(cells, aspect="auto", interpolation="nearest", extent=_extent(stages, step, len(rows)))
         ticks(ax.yaxis, [span(names, lo, hi) for lo, hi in ends.T.tolist()])
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        stage_axis(ax, plan)
         left_out = len(first) - len(rows)
-        ax.set(xlabel="stage", ylabel=f"state, {count(left_out, 'group')} of fewer left out" if left_out else "state")
+        ax.set(ylabel=f"state, {count(left_out, 'group')} of fewer left out" if left_out else "state")
         ax.grid(False)
         palette_legend(ax, plan.actions, used, x)
     return ax
+
+
+def stage_axis(ax: Any, plan: HorizonSolution) -> None:
+    """Stages on the x axis, by their numbers or names."""
+    word, names = plan.stage_labels
+    ax.set_xlabel(label(word))
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    if plan.stage_names is not None:
+        shown = range(0, len(names), max(1, -(-len(names) // TICKS)))
+        ax.set_xticks(shown, [label(names[t], 10) for t in shown])
 
 
 def _by_number(names: Any) -> IntArray | None:

@@ -9,10 +9,12 @@ import numpy as np
 
 from drmdp import policies
 from drmdp._typing import Array, IntArray
-from drmdp.model import Model
+from drmdp.core.signs import outward
 from drmdp.plot import plans
 from drmdp.plot._axes import COLUMNS, ROWS, axes, chosen, kind, label, legend, model_of, side, ticks, turn, upright
 from drmdp.plot.style import BLUE, CELLS, ORANGE, fading, ink, numbers
+from drmdp.policies.fixed_kernel import plan_values
+from drmdp.policies.values import by_kernel
 from drmdp.solution import HorizonSolution, Solution
 
 COLOURS = "cividis"
@@ -71,21 +73,23 @@ def cells(
     return ax
 
 
-def values(solution: Solution, model: Model | None = None, ax: Any = None) -> Any:
-    """Certified worst case of each state and, if the model is known, the value under the mean kernel; returns the axes.
+def values(solution: Solution | HorizonSolution, model: Any = None, ax: Any = None) -> Any:
+    """Certified worst case of each state and, if the model is known, the value under the mean kernel; returns the axes. Of a plan, from each stage on.
 
     The bound on what any policy can reach is drawn where it can be told from the worst case. Of many states those are shown that are visited most, or that
     come first if the model is not known.
 
     Parameters
     ----------
-    solution : Solution
-        What `drmdp.solve` found.
-    model : Model, optional
+    solution : Solution or HorizonSolution
+        What `drmdp.solve` or `drmdp.finite_horizon` found.
+    model : Model, or a sequence of models, optional
         For a solution that was loaded, which does not hold it.
     ax : matplotlib axes, optional
         Where to draw; new ones by default.
     """
+    if isinstance(solution, HorizonSolution):
+        return _by_stage(solution, model, ax)
     found = model_of(solution, model)
     rows, which = chosen(solution, found, ROWS)
     names = [label(solution.states[int(s)]) for s in rows]
@@ -95,6 +99,30 @@ def values(solution: Solution, model: Model | None = None, ax: Any = None) -> An
         ax.set(xlabel=kind(found), ylabel=f"state{which}", ylim=(rows.size - 0.5, -0.5))
         numbers(ax.xaxis)
         legend(ax, 3, names)
+    return ax
+
+
+def _by_stage(plan: HorizonSolution, models: Any, ax: Any) -> Any:
+    """Lines over stages, one a state: the first ones that have a value."""
+    alive = np.flatnonzero(plan.value.any(axis=0))
+    shown = alive[: len(CELLS)]
+    means = None if models is None else by_kernel(models, plan, [None])[0]
+    if plan.natures is not None:
+        stages = plan.natures.stages
+        means = outward(stages.first, plan_values(stages.models, plan.policy, None, stages.final))
+    with axes(ax, 3.2) as ax:
+        for colour, s in zip(CELLS, shown.tolist(), strict=False):
+            ax.plot(plan.value[:, s], color=colour, label=label(plan.states[s]))
+            if means is not None:
+                ax.plot(means[:, s], color=colour, linestyle=":")
+        if means is not None:
+            ax.plot([], [], color=ink(), linestyle=":", label="under the mean kernels")
+        if shown.size < alive.size:
+            ax.plot([], [], " ", label=f"{alive.size - shown.size:,} more states")
+        plans.stage_axis(ax, plan)
+        ax.set_ylabel(f"{plan.noun} from here on, {side(plan)} case")
+        numbers(ax.yaxis)
+        legend(ax, 3)
     return ax
 
 

@@ -2,11 +2,12 @@
 
 from drmdp.policies.actions import ActionLosses, Rounded, deterministic, near_optimal
 from drmdp.policies.bent import Bent, bent
+from drmdp.policies.outcomes import CostEffectiveness, cost_effectiveness
 from drmdp.policies.values import Values, most_visited, under, values, visits
 
 __all__ = [
-    "ActionLosses", "Bent", "Rounded", "Values", "bent", "deterministic", "most_visited", "near_optimal", "under", "values",
-    "visits",
+    "ActionLosses", "Bent", "CostEffectiveness", "Rounded", "Values", "bent", "cost_effectiveness", "deterministic", "most_visited", "near_optimal",
+    "under", "values", "visits",
 ]  # fmt: skip
 
 

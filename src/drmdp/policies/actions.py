@@ -4,7 +4,8 @@
 nature then spends the whole budget of s on a alone, min_a Q(s,a) may exceed v(s): mixing protects.
 
 **Deterministic policies.** v = min_a F^a(v) is a contraction whose fixed point is the least worst-case value of any deterministic policy, attained
-in all states at once. Policy iteration on it (evaluate against nature, take the best action, repeat until nothing improves) starts from the
+in all states at once. Of finitely many stages it is v_t = min_a F^a_t(v_{t+1}).
+Policy iteration on it (evaluate against nature, take the best action, repeat until nothing improves) starts from the
 rounded policy.
 """
 
@@ -25,7 +26,8 @@ from drmdp.core.validation import number
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet, check_problem
-from drmdp.solution import Solution, Status, check_solution
+from drmdp.solution import HorizonSolution, Solution, Status, check_solution
+from drmdp.solvers.horizon import with_models
 from drmdp.solvers.problem import Problem
 
 ROUNDS = 100
@@ -116,7 +118,7 @@ def _each_action(model: Model, ball: AmbiguitySet, value: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Rounded:
-    """The best deterministic policy and what it costs against the best one of all.
+    """The best deterministic policy and what it costs against the best one of all; of a plan (T, S, A), (T + 1, S) and (T, S).
 
     Attributes
     ----------
@@ -140,25 +142,27 @@ class Rounded:
 
 
 def deterministic(
-    model: Model, ball: AmbiguitySet, solution: Solution, tol: float | None = None, rtol: float = RTOL
+    model: Any, ball: Any, solution: Solution | HorizonSolution, tol: float | None = None, rtol: float = RTOL
 ) -> Rounded:
-    """Best deterministic policy, from rounding the solution, with its certified loss.
+    """Best deterministic policy, from rounding the solution, with its certified loss; or the best deterministic plan.
 
-    An action is exchanged only for one that is better by more than (1 − discount) times the tolerance in one step.
+    An action is exchanged only for one that is better by more than (1 − discount) times the tolerance in one step, at a stage of T by a T-th of it.
 
     Parameters
     ----------
-    model : Model
+    model : Model, or a sequence of models
         What is known.
-    ball : set
+    ball : set, or a sequence of sets
         What is feared.
-    solution : Solution
+    solution : Solution or HorizonSolution
         That of this model and set.
     tol, rtol : float
         Certified gap of the values, absolute or relative, as for `drmdp.solve`.
     """
-    check_problem(model, ball)
     tolerance = Tolerance.of(tol, rtol)
+    if isinstance(solution, HorizonSolution):
+        return _plan(with_models(solution, model, ball), tolerance)
+    check_problem(model, ball)
     _own(model, solution)
     S, A = model.n_states, model.n_actions
     rounded = most_probable(solution.policy)
@@ -176,6 +180,27 @@ def deterministic(
         chosen = np.where(better, q.argmin(axis=1), chosen)
     optimum = sides(model, solution.lower, solution.upper)[0]
     return Rounded(x, found.value, np.maximum(upper - optimum, 0.0), chosen != rounded, rounds)
+
+
+def _plan(plan: HorizonSolution, tolerance: Tolerance) -> Rounded:
+    """From the last stage to the first, the action of the least F^a(v); of equals that which the plan plays most."""
+    stages, first = plan.natures.stages, plan.natures.stages.first
+    value, slack, here = stages.final, tolerance.goal(plan.scale) / plan.n_stages, np.arange(first.n_states)
+    rounded = np.stack([most_probable(policy) for policy in plan.policy])
+    chosen = rounded.copy()
+    for t in reversed(range(plan.n_stages)):
+        q = _each_action(stages.models[t], stages.balls[t], value)
+        q[first.terminal] = 0.0
+        better = q.min(axis=1) < q[here, np.maximum(chosen[t], 0)] - slack
+        chosen[t] = np.where(better, q.argmin(axis=1), chosen[t])
+        value = levels.ended(first, q[here, np.maximum(chosen[t], 0)])
+    x = np.stack([_pure(actions, first.n_actions) for actions in chosen])
+    ends: Any = {"nature": plan.settings["nature"], "final": plan.final, "discount": plan.discount}
+    found = evaluate(list(stages.models), list(stages.balls), x, *vars(tolerance).values(), **ends)
+    if found.status is Status.interrupted:
+        raise KeyboardInterrupt
+    optimum = sides(first, plan.lower, plan.upper)[0]
+    return Rounded(x, found.value, np.maximum(inward(first, found.value) - optimum, 0.0), chosen != rounded, 1)
 
 
 def _pure(actions: Any, n_actions: int) -> Array:

@@ -190,6 +190,21 @@ def values(model: Model, policy: Array, matrices: Sequence[Any], deadline: float
     return -out if model.maximise else out
 
 
+def plan_values(models: Sequence[Model], policy: Array, kernel: Any, final: Array) -> Array:
+    """Value of a plan (T, S, A) from each stage on if all stages follow one kernel, (T + 1, S), inside's sign; `kernel` as for `matrix_of`."""
+    out, known = np.empty((len(models) + 1, models[0].n_states)), dict[int, Any]()
+    out[-1] = final
+    for t in reversed(range(len(models))):
+        model = models[t]
+        if id(model) not in known:
+            matrix = matrix_of(model, kernel)
+            known[id(model)] = matrix, expected_costs(model, matrix)
+        matrix, prices = known[id(model)]
+        later = (matrix @ out[t + 1]).reshape(prices.shape)
+        out[t] = ended(model, (policy[t] * (prices + model.discount * later)).sum(axis=1))
+    return out
+
+
 def chain(policy: Array, matrix: Any) -> Any:
     """Transitions (S, S) of a policy under a kernel (S·A, S), sparse if it is."""
     return Fixed(matrix, policy.shape).played(policy)

@@ -155,7 +155,10 @@ def responses(solution: Any, model: Any = None, ambiguity: Any = None) -> Iterat
         share = np.where(np.abs(value) <= solution.upper - solution.lower, 0.0, 1.0)
     response = Response(model, ambiguity, inward(model, value))
     onward, start = response.onward(np.asarray(solution.policy), share), model.initial
-    yield _shares(onward, start) if long_run else _visits(onward, model.discount, start), response
+    visits = _shares(onward, start) if long_run else _visits(onward, model.discount, start)
+    if long_run and model.sojourn is not None:  # per unit of time
+        visits = visits / (visits @ (np.asarray(solution.policy) * model.sojourn).sum(axis=1))
+    yield visits, response
 
 
 def _shares(onward: Any, start: Array) -> Array:

@@ -192,7 +192,9 @@ class _Course:
                 )
             return cls((model,), model.policy(policy)[None], [kernel], np.zeros(model.n_states))
         costs = None if plan is None or is_sequence(model) else plan.costs
-        models = models_of(model, stages, costs, None if plan is None else plan.discount)[1]
+        models = models_of(
+            model, stages, costs, None if plan is None else plan.discount, plan is not None and plan.half_cycle
+        )[1]
         several = isinstance(kernel, KernelTuple) or (isinstance(kernel, list | tuple) and np.ndim(kernel[0]) != 2)
         kernels = kernel if several else [kernel]
         if several and len(kernels) != stages:

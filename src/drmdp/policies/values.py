@@ -17,11 +17,15 @@ import numpy as np
 
 from drmdp._typing import Array, ArrayLike, IntArray
 from drmdp.api import evaluate
+from drmdp.core.signs import outward
 from drmdp.core.tolerance import RTOL
+from drmdp.errors import InputError
 from drmdp.model import Model, check_model
 from drmdp.policies import fixed_kernel as fixed
-from drmdp.sets import AmbiguitySet, check_problem
+from drmdp.sets import Wasserstein, check_problem
+from drmdp.solution import HorizonSolution
 from drmdp.solvers.evaluation import Evaluation
+from drmdp.solvers.horizon import has_stages, plan_of, second_outcome
 
 STEPS = 2000
 """Of a chain followed from the start."""
@@ -29,43 +33,71 @@ STEPS = 2000
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Values of a policy, (S,) each unless said.
+    """Values of a policy, (S,) each unless said; of a plan (T + 1, S), from each stage on.
 
     Under the mean kernel a policy is never worse than in the worst case; under a single kernel it may be, for nature plays means of them.
 
     Attributes
     ----------
-    worst : Evaluation
+    worst : Evaluation, or HorizonSolution
         In the worst case over the set.
     mean : (S,)
         Under the mean kernel.
     by_kernel : (N, S)
-        Under each observed kernel.
+        Under each observed kernel, of a plan (N, T + 1, S): the same one at all stages.
     """
 
-    worst: Evaluation
+    worst: Evaluation | HorizonSolution
     mean: Array
     by_kernel: Array
 
 
-def values(model: Model, ball: AmbiguitySet, policy: ArrayLike, tol: float | None = None, rtol: float = RTOL) -> Values:
-    """Worst-case, mean-kernel and per-kernel values of a policy, also that of a `Solution`.
+def values(
+    model: Any,
+    ball: Any,
+    policy: ArrayLike,
+    tol: float | None = None,
+    rtol: float = RTOL,
+    *,
+    costs: ArrayLike = None,
+    rewards: ArrayLike = None,
+) -> Values:
+    """Worst-case, mean-kernel and per-kernel values of a policy, also that of a `Solution`, or of a plan.
 
     Parameters
     ----------
-    model : Model
-        What is known.
-    ball : set
+    model : Model, or a sequence of models
+        What is known, as for `drmdp.evaluate`.
+    ball : set, or a sequence of sets
         What is feared.
     policy : as for `drmdp.evaluate`
         What is played.
     tol, rtol : float
         Certified gap of the worst case, absolute or relative, as for `drmdp.solve`.
+    costs, rewards : optional
+        Another outcome of the same policy, as for `drmdp.evaluate`.
     """
-    check_problem(model, ball)
-    x = model.policy(policy)
-    worst = evaluate(model, ball, x, tol, rtol)
-    return Values(worst, under(model, x, [None])[0], under(model, x, list(range(model.n_kernels))))
+    if not has_stages(model, policy):
+        check_problem(model, ball)
+    worst = evaluate(model, ball, policy, tol, rtol, costs=costs, rewards=rewards)
+    means, each = (by_kernel(model, policy, kernels, costs, rewards) for kernels in ([None], None))
+    return Values(worst, means[0], each)
+
+
+def by_kernel(
+    model: Any, policy: ArrayLike, kernels: list[Any] | None = None, costs: ArrayLike = None, rewards: ArrayLike = None
+) -> Array:
+    """Value of a policy under kernels of a model, by their numbers, None for the mean kernel; under each by default. (M, S), of a plan (M, T + 1, S)."""
+    if has_stages(model, policy):
+        stages, x, *_ = plan_of(model, Wasserstein(0.0), policy, costs=costs, rewards=rewards)
+        names = [tuple(own.kernel_names) for own in stages.given]
+        other = next((t for t, own in enumerate(names) if own != names[0]), None)
+        if other is not None and kernels is None:
+            raise InputError(f"stage {other}: it has other kernels than stage 0")
+        wanted = kernels or list(range(stages.first.n_kernels))
+        return np.stack([outward(stages.first, fixed.plan_values(stages.models, x, i, stages.final)) for i in wanted])
+    seen = model if costs is None and rewards is None else second_outcome(model, costs, rewards)
+    return under(seen, policy, kernels or list(range(model.n_kernels)))
 
 
 def under(model: Model, policy: ArrayLike, kernels: ArrayLike) -> Array:

@@ -129,7 +129,7 @@ def write_plan(path: str | os.PathLike[str], plan: Any) -> int:
     first = told(0)
     more = first | {
         "fingerprint": stages.given[0].fingerprint, "kind": "optimum" if optimal else "policy", "stages": len(stages),
-        "discount": stages.first.discount, "final": stages.final.tolist(), **({} if plan.costs is None else {"costs": "of stages"}),
+        "discount": stages.first.discount, "final": stages.final.tolist(), **({} if plan.costs is None and not plan.half_cycle else {"costs": "of stages"}),
     }  # fmt: skip
     goal = goal_of(stages.first)
     return _write(path, more | ({"criterion": "reach", **goal} if goal else {}), sweeps())

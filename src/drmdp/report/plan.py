@@ -57,7 +57,7 @@ class Told(Worth):
         return cls(
             unit, plan.noun, "plan", plan.policy, stages and stages.first, ball, mean_of(plan, plan.policy),
             float(plan.initial @ plan.value[0]), plan.scale, bool(plan.settings["nature"] == "cooperative"), "a stage",
-            f"over {count(plan.n_stages, 'stage')}", plan.discount, list(zip(stages.models, plan.policy, strict=True)) if stages else [], plan,
+            f"over {count(plan.n_stages, 'stage')}", plan.discount, list(zip(stages.given, plan.policy, strict=True)) if stages else [], plan,
         )  # fmt: skip
 
     @cached_property
@@ -151,7 +151,7 @@ def decisions(plan: HorizonSolution, visits: Array | None = None) -> tuple[list[
         found = decide(plan.states, plan.actions, own[0], often, exact=same, least=LEAST)
         if told and sum(len(lines) for _, lines, _ in told) + len(found.lines) > LINES:
             break
-        when = f"Stage {lo}" if lo == hi else f"Stages {lo} to {hi}"
+        when = _when(plan, lo, hi)
         told.append((when if first.size > 1 else "", found.lines, found.off))
         keys |= {found.key: None}
     left = first.size - len(told)
@@ -161,6 +161,14 @@ def decisions(plan: HorizonSolution, visits: Array | None = None) -> tuple[list[
     if (plan.policy.max(axis=2) < SURE)[plan.policy.any(axis=2)].any() and plan.optimal:
         more.append(NO_DRAWS)
     return told, " ".join(filter(None, more))
+
+
+def _when(plan: HorizonSolution, lo: int, hi: int) -> str:
+    """Stages in a row at the beginning of a sentence."""
+    if plan.stage_names is None:
+        return f"Stage {lo}" if lo == hi else f"Stages {lo} to {hi}"
+    text = plan.stage_name(lo) if lo == hi else f"{plan.stage_name(lo)} to {plan.stage_name(hi)}"
+    return text[:1].upper() + text[1:]
 
 
 def _better(subject: Told) -> str:
@@ -178,7 +186,9 @@ def _assumed(subject: Told) -> str:
     plan = subject.plan
     if subject.ball is not None:
         found = assumed(subject, subject.ball, " at every stage")
-        return found if len(plan.fingerprints) == 1 else f"{found} Every stage has kernels of its own."
+        kinds = len(set(plan.fingerprints))
+        others = "Every stage has" if kinds == plan.n_stages else f"{kinds} models share the stages: each has"
+        return found if kinds == 1 else f"{found} {others} kernels of its own."
     models = "one model for all stages" if len(plan.fingerprints) == 1 else "a model for each stage"
     return f"The {subject.side} case is over what the set allows at every stage, around {models}: {plan.ball_in_words}."
 
@@ -214,7 +224,11 @@ def _otherwise(plan: HorizonSolution, other: HorizonSolution) -> str:
     if not differ.any():
         return "The likeliest action is that of this report in every state at every stage."
     stages = np.flatnonzero(differ)
-    where = f"at stage {stages[0]}" if stages.size == 1 else f"at {stages.size:,} stages, the first one {stages[0]}"
+    where = (
+        f"at {plan.stage_name(stages[0])}"
+        if stages.size == 1
+        else f"at {stages.size:,} stages, the first one {plan.stage_name(stages[0])}"
+    )
     return f"The likeliest action differs from this report {where}, in {count(int(differ.max()), 'state')} at most."
 
 
@@ -234,7 +248,10 @@ def _pictures(plan: HorizonSolution) -> dict[str, Any]:
     if len(first) == len(rows) or len(plan.states) > MAPPED or places_of(plan.states) is None:
         return {"plan": (lambda ax: plot.plan(plan, ax=ax), "Map: likeliest action by stage and state")}
     return {
-        f"stage {t}": (partial(_map, plan, t), f"Map: the likeliest action where each state lies, at stage {t}")
+        plan.stage_name(t): (
+            partial(_map, plan, t),
+            f"Map: the likeliest action where each state lies, at {plan.stage_name(t)}",
+        )
         for t in sorted({0, plan.n_stages // 2, plan.n_stages - 2, plan.n_stages - 1} & set(range(plan.n_stages)))
     }
 
@@ -276,20 +293,22 @@ def _table(subject: Told, visits: Array | None) -> dict[str, Any]:
     if fewest:
         note = f"{note} Fewest rows: how many observed transitions the action that rests on the fewest of them has, at any stage.".strip()
     told = ["fewest rows"] if fewest else []
-    columns = ["state", *(f"stage {t}" for t in stages), *told, in_unit(plan.value_noun, subject.unit)]
+    columns = ["state", *(plan.stage_name(t) for t in stages), *told, in_unit(plan.value_noun, subject.unit)]
     return {"columns": columns, "rows": rows, "note": note, "names": 1 + len(stages)}
 
 
 def _problem(plan: HorizonSolution) -> dict[str, str]:
-    T, S, A = plan.policy.shape
+    (T, S, A), kinds = plan.policy.shape, len(set(plan.fingerprints))
     facts = {
-        "stages": f"{T:,}",
+        "stages": f"{T:,}" if plan.stage_names is None else f"{T:,}, {plan.stage_name(0)} to {plan.stage_name(T - 1)}",
         "states × actions": f"{S:,} × {A:,}",
-        "models": "one for all stages" if len(plan.fingerprints) == 1 else "one for each stage",
+        "models": "one for all stages" if kinds == 1 else "one for each stage" if kinds == T else f"{kinds:,}",
         "discount": f"{discount(plan.discount)} a stage",
         "what is feared": plan.ball_in_words,
         f"final {plan.noun}s": f"from {plan.final.min():,.6g} to {plan.final.max():,.6g}",
     }
+    if plan.half_cycle:
+        facts["half-cycle correction"] = "half of each stage is spent in the state after it"
     return facts
 
 

@@ -97,6 +97,38 @@ class HorizonSolution(Certified, Priced):
         return len(self.policy)
 
     @property
+    def stage_names(self) -> list[str] | None:
+        """What the stages are called, if they have names."""
+        found: list[str] | None = self.settings.get("stage_names")
+        return found
+
+    @property
+    def half_cycle(self) -> bool:
+        """Whether half of each stage is spent in the state after it."""
+        return bool(self.settings.get("half_cycle", False))
+
+    def stage_name(self, t: int) -> str:
+        """What stage t is called."""
+        return f"stage {t}" if self.stage_names is None else self.stage_names[t]
+
+    @property
+    def stage_labels(self) -> tuple[str, list[str]]:
+        """A word for stages, and what they are called beside it: ("age", ["40", "41", …])."""
+        names = self.stage_names or [f"stage {t}" for t in range(self.n_stages)]
+        words = {name.rpartition(" ")[0] for name in names}
+        if len(words) > 1 or "" in words:
+            return "stage", names
+        return words.pop(), [name.rpartition(" ")[2] for name in names]
+
+    def _number(self, stage: int | str) -> int:
+        names = self.stage_names or []
+        if isinstance(stage, str):
+            if stage not in names:
+                raise InputError(f"stage: expected one of {', '.join(names) or 'its numbers'}, got {stage!r}")
+            return names.index(stage)
+        return whole("stage", stage, 0, self.n_stages - 1)
+
+    @property
     def final(self) -> Array:
         """Values after the last stage, (S,)."""
         found: Array = self.value[-1]
@@ -127,17 +159,17 @@ class HorizonSolution(Certified, Priced):
         balls = self.settings["balls"]
         return str(balls[0]) if len(balls) == 1 else f"{balls[0]} … {balls[-1]}, one a stage"
 
-    def kernel(self, stage: int) -> Any:
+    def kernel(self, stage: int | str) -> Any:
         """Nature's mean kernel (S, A, S) at a stage: her side of the saddle point, or her best response to a plan that was given.
 
         It is made by sweeping the stage again; of a sparse model it has `.rows(s)`.
 
         Parameters
         ----------
-        stage : int
-            From 0, the first decision.
+        stage : int or str
+            From 0, the first decision, or its name.
         """
-        t = whole("stage", stage, 0, self.n_stages - 1)
+        t = self._number(stage)
         if self.kernels is None:
             raise InputError(
                 "kernel: the file holds no kernels, for they were too many; `drmdp.evaluate(model, ball, plan)` makes them again"
@@ -148,9 +180,11 @@ class HorizonSolution(Certified, Priced):
         sizes = " × ".join(
             count(n, noun) for n, noun in zip(self.policy.shape, ("stage", "state", "action"), strict=True)
         )
+        names = self.stage_names
         lines = [
             f"HorizonSolution: {self.status} — {self.status.sentence}",
             f"  plan       {sizes}, discount {discount_text(self.discount)}, {'optimised' if self.optimal else 'given'}",
+            *([] if names is None else [f"  stages     {names[0]} … {names[-1]}"]),
             f"  value      {self.value_in_words}",
             f"  gap        {self.gap_in_words}",
             f"  work       {self.kernel_passes:.4g} kernel passes, {self.seconds:.3g} s",
@@ -166,7 +200,7 @@ class HorizonSolution(Certified, Priced):
             (self.states[s], *(choice(self.policy[t, s], self.actions) for t in self._shown), f"{self.value[0, s]:.6g}")
             for s in range(min(len(self.states), _html.ROWS))
         ]
-        columns = ("state", *(f"stage {t}" for t in self._shown), self.value_noun)
+        columns = ("state", *(self.stage_name(t) for t in self._shown), self.value_noun)
         return _html.facts(first, head) + _html.table(columns, rows, len(self.states))
 
     @property
@@ -180,16 +214,17 @@ class HorizonSolution(Certified, Priced):
     def to_frame(self) -> Any:
         """A polars table with the columns stage, state, action, probability, value, lower, upper: a row for each action that is played.
 
-        If the models have counts, the column rows tells on how many observed transitions it rests, unless the plan was loaded.
+        If stages have names, the column stage_name is the second.
+                If the models have counts, the column rows tells on how many observed transitions it rests, unless the plan was loaded.
         """
         values = {name: getattr(self, name)[:-1] for name in ("value", "lower", "upper")}
         seen = [] if self.natures is None else [model.pair_counts for model in self.natures.stages.given]
         rows = np.stack(seen) if seen and all(own is not None for own in seen) else None
-        return tables.frame(self.states, self.actions, self.policy, values, rows)
+        return tables.frame(self.states, self.actions, self.policy, values, rows, self.stage_names)
 
-    def to_dict(self, stage: int) -> dict[Any, Any]:
+    def to_dict(self, stage: int | str) -> dict[Any, Any]:
         """The policy of a stage as {state: action}, or {state: {action: probability}} where it draws."""
-        return tables.choices(self.states, self.actions, self.policy[whole("stage", stage, 0, self.n_stages - 1)])
+        return tables.choices(self.states, self.actions, self.policy[self._number(stage)])
 
     def report(
         self,

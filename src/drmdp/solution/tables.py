@@ -23,6 +23,7 @@ def frame(
     policy: Array,
     values: Mapping[str, Array | None],
     rows: Array | None = None,
+    stages: Sequence[str] | None = None,
 ) -> Any:
     """A polars frame of a policy (S, A) or (T, S, A), of values by state, (S,) or (T, S), and of how many transitions were seen of each pair."""
     pl = _polars()
@@ -31,6 +32,8 @@ def frame(
     *place, a = np.nonzero(listed)
     played = policy[listed] > 0
     stage = {"stage": pl.Series(place[0])} if policy.ndim == 3 else {}
+    if stages is not None:
+        stage["stage_name"] = pl.Series(list(stages), dtype=pl.String)[place[0]]
     columns = {
         "state": named_column(pl, "states", states, place[-1]),
         "action": named_column(pl, "actions", actions, a).set(pl.Series(~played), None),

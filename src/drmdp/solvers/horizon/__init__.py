@@ -10,22 +10,33 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from drmdp._typing import ArrayLike
+from drmdp._typing import Array, ArrayLike
 from drmdp.bellman.build import DEFAULT_BACKEND
 from drmdp.core import clock
 from drmdp.core.compact import KernelTuple
 from drmdp.core.progress import counted, showing
 from drmdp.core.signs import pessimistic, sides
 from drmdp.core.tolerance import RTOL, Tolerance, scale_of
-from drmdp.core.validation import limits, numbers
+from drmdp.core.validation import limits
 from drmdp.errors import InputError
+from drmdp.model import Model
 from drmdp.solution import Status
 from drmdp.solution.plan import HorizonSolution
 from drmdp.solution.rows import plan_notes
 from drmdp.solvers.horizon.induction import Natures, Plan
-from drmdp.solvers.horizon.stages import Stages, is_plan, is_sequence, length_of, policies_of, stages_of
+from drmdp.solvers.horizon.stages import (
+    Stages,
+    costs_of_stages,
+    is_plan,
+    is_sequence,
+    length_of,
+    outcome,
+    policies_of,
+    stages_of,
+)
+from drmdp.solvers.horizon.stages import stage_names as names_of
 
-__all__ = ["finite_horizon", "has_stages", "worst_case"]
+__all__ = ["finite_horizon", "has_stages", "plan_of", "second_outcome", "worst_case"]
 
 
 def finite_horizon(
@@ -43,21 +54,24 @@ def finite_horizon(
     max_seconds: float | None = None,
     progress: bool | None = None,
     nature: str = "adversarial",
+    half_cycle: bool = False,
+    stage_names: Sequence[str] | None = None,
 ) -> HorizonSolution:
     """Find the policies with the least worst-case cost (greatest reward) over finitely many stages.
 
     Parameters
     ----------
     model : Model, or a sequence of T models
-        What is known: at every stage, or of each stage, the first one first. Several models have the same states, actions and discount.
+        What is known: at every stage, or of each stage, the first one first. Several models have the same states, actions and discount. One of several stages,
+        as `drmdp.estimate` makes them of a log with `stage=`, stands for all of them.
     ball : set, or a sequence of T sets
         What is feared, likewise.
     stages : int
         T, how many decisions; may be left out if there are several models or sets.
     final : (S,), optional
         Values (costs or rewards, as in the model) after the last stage; 0 by default and in terminal states.
-    costs : (T, S, A) or (T, S, A, S), optional
-        Costs, or rewards, of each stage; those of the models by default.
+    costs : (T, S, A), (T, S, A, S) or (S, A), optional
+        Costs, or rewards, of each stage, or of all alike; those of the models by default.
     discount : float in [0, 1], optional
         Instead of that of the models.
     callback : callable, optional
@@ -67,6 +81,11 @@ def finite_horizon(
         rtol · max(max|value|, max|c|), else "precision_limit".
     backend, max_seconds, threads, progress, nature : optional
         As for `drmdp.solve`. Stages that were not reached in time get bounds that hold for any policy.
+    half_cycle : bool
+        Whether half of each stage is spent in the state after it, under the same action: a stage then costs (c(s, a) + c(t, a))/2, and half of it where t is
+        terminal. It is for costs that are paid all the while, not for those that fall due with the decision.
+    stage_names : T names, optional
+        What stages are called in tables, pictures and on the page; by default as the models say, or by their numbers.
 
     Examples
     --------
@@ -76,9 +95,9 @@ def finite_horizon(
     >>> plan.policy.shape, plan.value.shape, plan.gap < 1e-6
     ((10, 8, 2), (11, 8), True)
     """
-    own = stages_of(model, ball, stages, final, costs, discount, nature)
+    own = stages_of(model, ball, stages, final, costs, discount, nature, half_cycle)
     ends: Any = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds, "threads": threads, "progress": progress}
-    return _run(own, None, costs, backend, callback, **ends)
+    return _run(own, None, costs, backend, callback, half_cycle, stage_names, **ends)
 
 
 def has_stages(model: Any, policy: Any) -> bool:
@@ -86,17 +105,35 @@ def has_stages(model: Any, policy: Any) -> bool:
     return is_sequence(model) or is_plan(policy)
 
 
-def worst_case(
-    model: Any, ball: Any, policy: Any, final: ArrayLike = None, costs: ArrayLike = None, discount: float | None = None,
-    backend: str = DEFAULT_BACKEND, nature: str = "adversarial", **ends: Any,
-) -> HorizonSolution:  # fmt: skip
+def second_outcome(model: Model, costs: ArrayLike, rewards: ArrayLike) -> Model:
+    """The model with another outcome, costs in its own sense, or rewards."""
+    return outcome(model, costs if rewards is None else rewards, model.maximise if rewards is None else True)
+
+
+def worst_case(model: Any, ball: Any, policy: Any, backend: str, ends: dict[str, Any], **asked: Any) -> HorizonSolution:
     """Worst-case value of a plan; see `drmdp.evaluate`. What is not given is that of a `HorizonSolution`."""
+    stages, given, costs, half_cycle, names = plan_of(model, ball, policy, **asked)
+    return _run(stages, given, costs, backend, None, half_cycle, names, **ends)
+
+
+def plan_of(
+    model: Any, ball: Any, policy: Any, final: ArrayLike = None, costs: ArrayLike = None, discount: float | None = None,
+    nature: str = "adversarial", rewards: ArrayLike = None, half_cycle: bool | None = None,
+) -> tuple[Stages, Array, ArrayLike, bool, Sequence[str] | None]:  # fmt: skip
+    """The stages of a plan that is given, its policies, and its costs, half cycles and names."""
+    maximise, names = None, None
+    if costs is not None or rewards is not None:
+        maximise = rewards is not None or (model[0] if is_sequence(model) else model).maximise
+        costs = costs if rewards is None else rewards
     if isinstance(policy, HorizonSolution):
-        final = policy.final if final is None else final
+        final = policy.final if final is None and maximise is None else final
         costs = policy.costs if costs is None and not is_sequence(model) else costs
         discount = policy.discount if discount is None else discount
-    own = stages_of(model, ball, length_of(model, policy), final, costs, discount, nature)
-    return _run(own, policies_of(own.models, policy), costs, backend, None, **ends)
+        half_cycle = policy.half_cycle if half_cycle is None else half_cycle
+        names = policy.stage_names
+    halves, T = bool(half_cycle), length_of(model, policy)
+    stages = stages_of(model, ball, T, final, costs, discount, nature, halves, maximise)
+    return stages, policies_of(stages.models, policy), costs, halves, names
 
 
 def with_models(plan: HorizonSolution, models: Any, ball: Any) -> HorizonSolution:
@@ -104,7 +141,10 @@ def with_models(plan: HorizonSolution, models: Any, ball: Any) -> HorizonSolutio
     if models is None or ball is None:
         raise InputError("models and ball go together: give both")
     T, settings = plan.n_stages, plan.settings
-    stages = stages_of(models, ball, T, plan.final, plan.costs, plan.discount, settings["nature"])
+    first = models if isinstance(models, Model) else models[0]
+    other = plan.maximise if plan.costs is not None and plan.maximise != first.maximise else None
+    own: Any = {"half_cycle": plan.half_cycle, "maximise": other}
+    stages = stages_of(models, ball, T, plan.final, plan.costs, plan.discount, settings["nature"], **own)
     for name, own, given in (
         ("models", plan.fingerprints, [model.fingerprint for model in _once(stages.given)]),
         ("ball", settings["balls"], [repr(one) for one in _once(stages.balls)]),
@@ -117,8 +157,8 @@ def with_models(plan: HorizonSolution, models: Any, ball: Any) -> HorizonSolutio
 
 
 def _run(
-    stages: Stages, given: Any, costs: ArrayLike, backend: str, callback: Callable[[int], Any] | None, tol: float | None,
-    rtol: float, max_seconds: float | None, threads: int | None, progress: bool | None,
+    stages: Stages, given: Any, costs: ArrayLike, backend: str, callback: Callable[[int], Any] | None, half_cycle: bool,
+    names: Sequence[str] | None, tol: float | None, rtol: float, max_seconds: float | None, threads: int | None, progress: bool | None,
 ) -> HorizonSolution:  # fmt: skip
     tolerance, deadline = Tolerance.of(tol, rtol), clock.deadline(max_seconds)
     limits(None, max_seconds, callback)
@@ -163,17 +203,24 @@ def _run(
         certain=all(ball.certain for ball in stages.balls),
         settings={
             "balls": balls, "nature": stages.balls[0].nature, "backend": backend, "tol": tolerance.tol, "rtol": tolerance.rtol,
-            "max_seconds": max_seconds,
+            "max_seconds": max_seconds, **_named(stages, names), **({"half_cycle": True} if half_cycle else {}),
         },
         fingerprints=tuple(prints),
         notes=(),
         seconds=clock.now() - begin,
-        costs=None if costs is None else numbers("costs", costs),
+        costs=None if costs is None else costs_of_stages(costs, T, first),
         kernels=KernelTuple(T, natures),
     )  # fmt: skip
     vars(found).update(natures=natures)
     vars(found).update(notes=plan_notes(found))
     return found
+
+
+def _named(stages: Stages, given: Sequence[str] | None) -> dict[str, list[str]]:
+    names = names_of(stages.given) if given is None else [str(name) for name in given]
+    if names is not None and len(names) != len(stages):
+        raise InputError(f"stage_names: expected one for each of {len(stages):,} stages, got {len(names):,}")
+    return {} if names is None else {"stage_names": names}
 
 
 def _once(given: Sequence[Any]) -> Sequence[Any]:

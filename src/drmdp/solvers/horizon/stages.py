@@ -2,12 +2,20 @@
 
 Stage t has the model M_t and the set B_t. All models have the same states, actions, terminal states and discount, and all have costs or all
 rewards; kernels, their number, weights, costs and available actions may differ.
+
+A model of several stages (`Model.stages`) that is given once stands for all of them.
+
+**Half-cycle correction.** Transitions happen within a stage, not at its end: on average half of it is spent in the state s where it began and half in the next
+one, t, the action a being played all the while. So a stage costs (c(s, a) + c(t, a))/2, where c is 0 in terminal states. These are costs of an ordinary
+problem, in which nature moves half of the cost with the mass: bounds, proofs and evaluations hold as they are. If costs depend on the state alone and nothing
+is discounted, the sum over T stages telescopes: the costs of the first stage are halved, half the costs of the last state are added, all others stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -22,6 +30,7 @@ from drmdp.core.signs import outward, value_of
 from drmdp.core.validation import numbers, whole
 from drmdp.errors import InputError
 from drmdp.model import Model, changed, check_model
+from drmdp.model.events import EventModel
 from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.sets.base import check_set
 
@@ -58,27 +67,34 @@ class Stages:
 
 
 def stages_of(
-    model: Any, ball: Any, n: int | None, final: ArrayLike, costs: ArrayLike, discount: float | None, nature: str
-) -> Stages:
+    model: Any, ball: Any, n: int | None, final: ArrayLike, costs: ArrayLike, discount: float | None, nature: str,
+    half_cycle: bool = False, maximise: bool | None = None,
+) -> Stages:  # fmt: skip
     """Check what the user gave and put it together; `n` None: as many stages as models, or sets."""
-    balls = _sequence(ball, AmbiguitySet)
-    T = whole("stages", len(_sequence(model, Model) or balls or ()) if n is None else n, 1, MOST)
+    balls, models = _sequence(ball, AmbiguitySet), _sequence(model, Model)
+    if balls is not None and models is not None and len(balls) == len(model) < len(models):  # one for each model
+        balls = [each for own, each in zip(model, balls, strict=True) for _ in own.stages or [0]]
+    T = whole("stages", len(models or balls or list(_names(model))) if n is None else n, 1, MOST)
     sets = _each("sets", balls, ball, T)
-    check_problem(_each("models", _sequence(model, Model), model, T)[0], sets[0])
-    given, own = models_of(model, T, costs, discount)
+    check_problem(_each("models", models, model, T)[0], sets[0])
+    given, own = models_of(model, T, costs, discount, half_cycle, maximise)
     for t, one in enumerate(sets):
         try:
             check_set(one)
         except InputError as error:
             raise InputError(f"stage {t}: {error}") from None
     facing = {id(one): one.facing(nature) for one in sets}
-    return Stages(given, own, tuple(facing[id(one)] for one in sets), final_of(given[-1], final))
+    return Stages(given, own, tuple(facing[id(one)] for one in sets), final_of(own[-1], final))
 
 
 def models_of(
-    model: Any, T: int, costs: ArrayLike = None, discount: float | None = None
-) -> tuple[tuple[Model, ...], tuple[Model, ...]]:
-    """The models of T stages, as they were given, and with the costs and the discount of the stages."""
+    model: Any, T: int, costs: ArrayLike = None, discount: float | None = None, half_cycle: bool = False,
+    maximise: bool | None = None,
+) -> tuple[tuple[Model, ...], tuple[Model, ...]]:  # fmt: skip
+    """The models of T stages, as they were given, and with the costs and the discount of the stages.
+
+    With `maximise`, costs are those of another outcome, which is earned or paid, and terminal states are worth nothing of it.
+    """
     given = _each("models", _sequence(model, Model), model, T)
     _check(given)
     first = given[0]
@@ -86,9 +102,14 @@ def models_of(
         8.0 * T * first.n_states * (first.n_actions + 3),
         f"{T:,} stages × {first.n_states:,} states × {first.n_actions:,} actions",
     )
-    own = _discounted(given, discount)
+    bare = {id(one): changed(one, origin=None) if one.stages else one for one in given}  # each is of its stage alone
+    own = _discounted(tuple(bare[id(one)] for one in given), discount)
     if costs is not None:
-        own = tuple(_priced(one, prices) for one, prices in zip(own, _stage_costs(given, costs), strict=True))
+        all_costs = enumerate(zip(own, costs_of_stages(costs, T, first), strict=True))
+        own = tuple(outcome(one, prices, maximise, f" of stage {t}") for t, (one, prices) in all_costs)
+    if half_cycle:
+        halves = {id(one): halved(one) for one in own}
+        own = tuple(halves[id(one)] for one in own)
     return given, own
 
 
@@ -101,8 +122,23 @@ def _each(name: str, several: list[Any] | None, one: Any, T: int) -> tuple[Any, 
 def _sequence(given: Any, kind: type) -> list[Any] | None:
     """Several models or sets; None if it is one, or something else."""
     if isinstance(given, Sequence) and not isinstance(given, str) and given and isinstance(given[0], kind):
-        return list(given)
+        runs = [list(run) for _, run in groupby(given, key=id)]
+        return [each for run in runs for each in (run * max(1, len(_names(run[0]))) if len(run) == 1 else run)]
     return None
+
+
+def _names(model: Any) -> tuple[str, ...]:
+    return model.stages if isinstance(model, Model) else ()
+
+
+def stage_names(given: Sequence[Model]) -> list[str] | None:
+    """Names of stages, if their models know all of them."""
+    runs = [list(run) for _, run in groupby(given, key=id)]
+    return (
+        [name for run in runs for name in _names(run[0])]
+        if all(len(_names(run[0])) == len(run) for run in runs)
+        else None
+    )
 
 
 def is_sequence(model: Any) -> bool:
@@ -163,20 +199,47 @@ def final_of(model: Model, final: ArrayLike) -> Array:
     return v
 
 
-def _stage_costs(models: tuple[Model, ...], costs: ArrayLike) -> list[Array]:
-    given, T, first = numbers("costs", costs), len(models), models[0]
-    S, A = first.n_states, first.n_actions
+def costs_of_stages(costs: ArrayLike, T: int, model: Model) -> Array:
+    """Costs of T stages, (T, S, A) or (T, S, A, S); those of a state and an action, (S, A), are the same at all."""
+    given, S, A = numbers("costs", costs), model.n_states, model.n_actions
+    if given.shape == (S, A):
+        return np.ascontiguousarray(np.broadcast_to(given, (T, S, A)))
     if given.shape not in ((T, S, A), (T, S, A, S)):
-        raise InputError(f"costs: expected shape {(T, S, A)} or {(T, S, A, S)}, got {given.shape}")
-    kind = "rewards" if first.maximise else "costs"
-    return [
-        checks.costs_of(f"{kind} of stage {t}", own, model.blocks, model.available, model.discount, model.labels)
-        for t, (model, own) in enumerate(zip(models, given, strict=True))
-    ]
+        raise InputError(
+            f"costs: expected shape {(T, S, A)} or {(T, S, A, S)}, or {(S, A)} at all stages, got {given.shape}"
+        )
+    return given
 
 
-def _priced(model: Model, costs: Array) -> Model:
-    return changed(model, _costs=0.0 - costs if model.maximise else costs)
+def outcome(model: Model, costs: ArrayLike, maximise: bool | None, where: str = "") -> Model:
+    """The model with other costs, or rewards; with `maximise`, of another outcome: terminal states are worth nothing of it."""
+    earned = model.maximise if maximise is None else maximise
+    name = f"{'rewards' if earned else 'costs'}{where}"
+    if isinstance(model, EventModel):
+        raise InputError(f"{name}: costs of a model of events are those it was made with")
+    value = checks.costs_of(name, costs, model.blocks, model.available, model.discount, model.labels)
+    ends = model.ends if maximise is None else None
+    return changed(model, _costs=0.0 - value if earned else value, maximise=earned, ends=ends, origin=None)
+
+
+def halved(model: Model) -> Model:
+    """The model with costs (c(s, a) + c(t, a))/2."""
+    if isinstance(model, EventModel) or model.next_costs:
+        raise InputError(
+            "half_cycle: costs must be those of a state and an action, and here they depend on what happens next"
+        )
+    A, blocks = model.n_actions, model.blocks
+    c = np.where(model.terminal[:, None], 0.0, np.where(model.available, model.costs, np.nan))
+    pair = np.repeat(np.arange(c.size), blocks.lengths)
+    listed = (c.ravel()[pair] + c[blocks.indices, pair % A]) / 2
+    if np.isnan(listed).any():
+        k = int(np.argmax(np.isnan(listed)))
+        (s, a), t = divmod(int(pair[k]), A), int(blocks.indices[k])
+        names = f"state {model.states[s]!r}, action {model.actions[a]!r} leads to {model.states[t]!r}"
+        raise InputError(f"half_cycle: {names}, where that action has no cost: give costs (T, S, A, S)")
+    prices: Any = blocks.matrix(listed) if model.is_sparse else (c[:, :, None] + c.T[None]) / 2
+    value = checks.costs_of("costs", prices, blocks, model.available, model.discount, model.labels)
+    return changed(model, _costs=value, origin=None)
 
 
 # ---------------------------------------------------------------------- plans that are given
