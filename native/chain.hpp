@@ -1,5 +1,4 @@
-// Chains: products of rows with vectors, rows of the mean kernel, small systems of equations, and the
-// start from the mean kernel.
+// Chains: products of rows with vectors, rows of the mean kernel, and small systems of equations.
 #pragma once
 
 #include <cmath>
@@ -54,22 +53,6 @@ struct CompactRows {
                 out[states[k]] += double(prefix_slope[e]) * u[k] + double(prefix_level[e]);
     }
 };
-
-// Where the entries and prefix terms of each pair of positive weight go; true if a pair that is not
-// available has weight, or one has negative weight.
-inline bool allot(View<const double> weights, View<const std::uint8_t> available,
-                  View<const std::int64_t> lengths, Index prefixes, View<std::int64_t> entry_at,
-                  View<std::int64_t> prefix_at) {
-    bool odd = false;
-    entry_at[0] = prefix_at[0] = 0;
-    for (Index k = 0; k < weights.size(); ++k) {
-        const bool used = weights[k] > 0.0 && available[k];
-        odd |= weights[k] != 0.0 && !used;
-        entry_at[k + 1] = entry_at[k] + (used ? lengths[k] : 0);
-        prefix_at[k + 1] = prefix_at[k] + (used ? prefixes : 0);
-    }
-    return odd;
-}
 
 // Means underflow: a weight times a probability may be anything below 1e-308. So a mean is at least LEAST
 // where a kernel of positive weight has a probability (rows y of K numbers).
@@ -135,127 +118,5 @@ inline bool eliminate(Table<double> a, View<double> b, Index limit) {
     }
     return true;
 }
-
-// Replaces b by (I - discount P)^-1 b.
-inline void solve_small(Table<const double> chain, double discount, View<double> b) {
-    const Index n = b.size();
-    std::vector<double> system(n * n);
-    const Table<double> a({system.data(), n * n}, n);
-    for (Index i = 0; i < n; ++i)
-        for (Index j = 0; j < n; ++j) a[i][j] = (i == j ? 1.0 : 0.0) - discount * chain[i][j];
-    eliminate(a, b, n * n * n);
-}
-
-// The mean kernel of a model, and policy iteration on it.
-struct MeanRows {
-    View<const std::int64_t> indptr;     // (S A + 1)
-    View<const std::int32_t> indices;
-    View<const double> data;
-    Table<const double> costs;           // (S, A)
-    View<const std::uint8_t> available;  // (S A)
-    double discount;
-    Index S, A;
-
-    double product(Index pair, View<const double> z) const {
-        const Index first = indptr[pair], n = indptr[pair + 1] - first;
-        return expected(data.at(first, n), indices.at(first, n), z, n);
-    }
-
-    struct Round {
-        double size;  // largest |F(v) - v|
-        bool same;    // whether x is what it was
-    };
-
-    // F(v) - v; if `free`, x becomes the best actions.
-    Round improve(bool free, Table<double> x, View<const double> value, View<double> residual) const {
-        Round found{0.0, true};
-        for (Index s = 0; s < S; ++s) {
-            double best = INFINITE, mean = 0.0;
-            Index own = -1;
-            for (Index a = 0; a < A; ++a) {
-                if (!available[s * A + a] || !(free || x[s][a] > 0.0)) continue;
-                const double stake = costs[s][a] + discount * product(s * A + a, value);
-                mean += x[s][a] * stake;
-                if (stake < best) best = stake, own = a;
-            }
-            if (free) {
-                found.same = found.same && (own < 0 || x[s][own] == 1.0);
-                for (Index a = 0; a < A; ++a) x[s][a] = a == own ? 1.0 : 0.0;
-                mean = own >= 0 ? best : 0.0;
-            }
-            residual[s] = mean - value[s];
-            const double size = std::fabs(residual[s]);
-            found.size = size > found.size ? size : found.size;
-        }
-        return found;
-    }
-
-    // The chain of a policy written out, onto zeros.
-    void spell(Table<const double> x, Table<double> chain) const {
-        for (Index s = 0; s < S; ++s)
-            for (Index a = 0; a < A; ++a)
-                if (x[s][a] > 0.0)
-                    for (Index e = indptr[s * A + a]; e < indptr[s * A + a + 1]; ++e)
-                        chain[s][indices[e]] += x[s][a] * data[e];
-    }
-
-    // (I - discount P) z.
-    void apply(Table<const double> x, View<const double> z, View<double> out) const {
-        for (Index s = 0; s < S; ++s) {
-            double total = 0.0;
-            for (Index a = 0; a < A; ++a)
-                if (x[s][a] > 0.0) total += x[s][a] * product(s * A + a, z);
-            out[s] = z[s] - discount * total;
-        }
-    }
-
-    struct Limits {
-        Index products;
-        double rate, slack;  // what a product must leave, in the long run, and by how much it may be behind
-        double rough;        // what may be left of delta, relatively
-    };
-
-    // delta with (I - discount P) delta = right, roughly, by products, if the chain mixes fast: with
-    // right = m + d, m its mean, m/(1 - discount) + d leaves discount P d, whose differences are smaller.
-    bool relax(Table<const double> x, View<const double> right, const Limits& limits,
-               View<double> found) const {
-        std::vector<double> left(right.begin(), right.end()), step(S), image(S);
-        for (double& z : found) z = 0.0;
-        double first = 0.0, share = 1.0;
-        for (Index n = 0; n < limits.products; ++n, share *= limits.rate) {
-            double size = 0.0, most = 0.0;
-            for (Index k = 0; k < S; ++k) {
-                size = std::fabs(left[k]) > size ? std::fabs(left[k]) : size;
-                most = std::fabs(found[k]) > most ? std::fabs(found[k]) : most;
-            }
-            const double mean = sum_over(S, [&](Index k) { return left[k]; }) / double(S);
-            first = n ? first : size;
-            if (size <= limits.rough * (1.0 - discount) * most) return true;
-            if (!(size <= limits.slack * share * first)) return false;
-            const double lift = mean * discount / (1.0 - discount);
-            for (Index k = 0; k < S; ++k) step[k] = left[k] + lift;
-            apply(x, {step.data(), S}, {image.data(), S});
-            for (Index k = 0; k < S; ++k) found[k] += step[k], left[k] -= image[k];
-        }
-        return false;
-    }
-
-    // All rounds of a small model, from v on.
-    void rounds(bool free, double tol, Index most, Table<double> x, View<double> value) const {
-        std::vector<double> chain(S * S), residual(S);
-        const View<double> r(residual.data(), S);
-        const Table<double> P({chain.data(), S * S}, S);
-        double least = INFINITE;
-        for (Index n = 0; n < most; ++n) {
-            const Round round = improve(free, x, value, r);
-            if (round.size <= (1.0 - discount) * tol || (round.same && !(round.size < least))) break;
-            least = round.size;
-            for (double& y : chain) y = 0.0;
-            spell(x, P);
-            solve_small(P, discount, r);
-            for (Index s = 0; s < S; ++s) value[s] += r[s];
-        }
-    }
-};
 
 }  // namespace drmdp

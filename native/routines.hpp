@@ -50,7 +50,13 @@ struct Routine {
     bool outside = false;  // its rows are functions from outside
 };
 
-// All of them, and the one of a name; none if there is none.
+// All of them, each in the file of its set.
+extern const Routine L1_ROUTINE, TV_ROUTINE, L2_ROUTINE, KL_ROUTINE, CHI2_ROUTINE, BURG_ROUTINE,
+    INTERVALS_ROUTINE, LINF_ROUTINE, EACH_KERNEL_ROUTINE, MIX_KL_ROUTINE, MIX_BURG_ROUTINE,
+    MIX_CHI2_ROUTINE, MIX_TV_ROUTINE, MIX_CVAR_ROUTINE, MIX_ANY_ROUTINE, L1_EACH_ROUTINE,
+    TRANSPORT_ROUTINE, TRANSPORT_EACH_ROUTINE, OUTSIDE_PRICE_ROUTINE, OUTSIDE_RADIUS_ROUTINE;
+
+// Their names, and the one of a name; none if there is none.
 std::vector<std::string> routine_names();
 const Routine* routine_of(const std::string& name);
 

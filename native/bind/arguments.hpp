@@ -87,6 +87,11 @@ struct Fields {
 // How a struct is read: `static T read(const Fields&)`.
 template <class T>
 struct Reader;
+#define DRMDP_READ(Type, ...)                                              \
+    template <>                                                            \
+    struct Reader<Type> {                                                  \
+        static Type read(const Fields& at) { return {__VA_ARGS__}; }       \
+    }
 
 // What is read of the arguments of a call. Buffers are held while a routine reads and writes them
 // without the interpreter's lock.

@@ -21,37 +21,16 @@ struct Reader<CompactRows<Real>> {
     }
 };
 
-// The fields of drmdp.solvers.mean_start.Rows.
-template <>
-struct Reader<MeanRows> {
-    static MeanRows read(const Fields& at) {
-        MeanRows to;
-        to.costs = at(3, "costs[S A]"), to.S = at.from.size('S'), to.A = at.from.size('A');
-        at.from.size('P') = to.S * to.A, to.indptr = at(0, "indptr[P+1]^E");
-        to.indices = at(1, "indices[E]<S"), to.data = at(2, "data[E]"), to.available = at(4, "available[P]");
-        to.discount = at(5, "discount");
-        return to;
-    }
-};
-
 // The fields of drmdp.layout.grounded.Lists.
-template <>
-struct Reader<Lists> {
-    static Lists read(const Fields& at) { return {at(0, "ptr[E+1]"), at(1, "target[L]"), at(2, "cost[L]")}; }
-};
+DRMDP_READ(Lists, at(0, "ptr[E+1]"), at(1, "target[L]"), at(2, "cost[L]"));
 struct StoredLists {
     Wholes at;
     States target;
     Reals cost;
 };
-template <>
-struct Reader<StoredLists> {
-    static StoredLists read(const Fields& at) { return {at(0, "ptr"), at(1, "target[K]<S"), at(2, "cost[K]")}; }
-};
+DRMDP_READ(StoredLists, at(0, "ptr"), at(1, "target[K]<S"), at(2, "cost[K]"));
 
 namespace {
-
-constexpr Index LONGEST = Index(1) << 40;  // a row
 
 template <class Real>
 void expect_rows(const CompactRows<Real>& rows, Index start, Index stop) {
@@ -95,30 +74,6 @@ void add_all_rows(View<const Real> data, Wholes indptr, Reals weights, View<doub
     add_rows<Real>(indptr, data, weights, total);
 }
 
-bool allot_all(Reals weights, Flags available, Wholes lengths, Index prefixes, View<std::int64_t> entry_at,
-               View<std::int64_t> prefix_at) {
-    expect_below(lengths, LONGEST, "lengths");
-    expect_below(Wholes(&prefixes, 1), LONGEST, "prefixes");
-    return allot(weights, available, lengths, prefixes, entry_at, prefix_at);
-}
-
-std::pair<double, bool> improve(const MeanRows& rows, bool free, Table<double> x, Reals value,
-                                View<double> residual) {
-    const MeanRows::Round found = rows.improve(free, x, value, residual);
-    return {found.size, found.same};
-}
-
-void rounds(const MeanRows& rows, bool free, double tol, Index most, Table<double> x, View<double> value) {
-    rows.rounds(free, tol, most, x, value);
-}
-
-bool relax(const MeanRows& rows, Table<const double> x, Reals right, Index products, double rate,
-           double slack, double rough, View<double> found) {
-    return rows.relax(x, right, {products, rate, slack, rough}, found);
-}
-
-void spell_mean(const MeanRows& rows, Table<const double> x, Table<double> chain) { rows.spell(x, chain); }
-
 Index lists(View<std::int64_t> where, Wholes indptr, States indices, const StoredLists& stored,
             Table<const double> places, bool dense, const Lists& out) {
     const Index n = where.size();
@@ -143,17 +98,9 @@ void bind_chains(nb::module_& module) {
     define(module, "product", product<double>, product<float>, "start", "stop", "parts", "z", "sums[2 C]",
            "out[R]");
     define(module, "spell", spell<double>, spell<float>, "start", "parts", "states[K]", "u[K]", "out[B C]");
-    define(module, "allot", allot_all, "weights[P]", "available[P]", "lengths[P]", "prefixes", "entry_at[P+1]",
-           "prefix_at[P+1]");
     define(module, "add_rows", add_all_rows<double>, add_all_rows<float>, "data", "indptr^E", "weights",
            "total[E]");
     define(module, "eliminate", eliminate, "a[S S]", "b[S]", "limit");
-    define(module, "solve_small", solve_small, "chain[S S]", "discount", "b[S]");
-    define(module, "improve", improve, "rows", "free", "x[S A]", "value[S]", "residual[S]");
-    define(module, "rounds", rounds, "rows", "free", "tol", "most", "x[S A]", "value[S]");
-    define(module, "relax", relax, "rows", "x[S A]", "right[S]", "products", "rate", "slack", "rough",
-           "found[S]");
-    define(module, "spell_mean", spell_mean, "rows", "x[S A]", "chain[S S]");
     define(module, "fill_lists", lists, "where[S]", "indptr^E", "indices[E]<S", "stored", "places", "dense", "out");
 }
 

@@ -8,16 +8,8 @@
 namespace drmdp {
 
 // The fields of drmdp.prox.registry.Push and Memory.
-template <>
-struct Reader<prox::Push> {
-    static prox::Push read(const Fields& at) { return {at(0, "step[S A]"), at(1, "value[T]")}; }
-};
-template <>
-struct Reader<prox::Trace> {
-    static prox::Trace read(const Fields& at) {
-        return {at(0, "multiplier[S W]"), at(1, "threshold[P N]"), at(2, "trials[S W]")};
-    }
-};
+DRMDP_READ(prox::Push, at(0, "step[S A]"), at(1, "value[T]"));
+DRMDP_READ(prox::Trace, at(0, "multiplier[S W]"), at(1, "threshold[P N]"), at(2, "trials[S W]"));
 
 namespace {
 

@@ -37,20 +37,8 @@ struct Reader<Remembered<T>> {
     }
 };
 
-template <>
-struct Reader<Point> {
-    static Point read(const Fields& at) {
-        const Fields order{at.from, at[3]};
-        return {at(0, "value[T]"), at(1, "top"), at(2, "span"), order(0, "common"), at(3, "order")};
-    }
-};
-
-template <>
-struct Reader<Found> {
-    static Found read(const Fields& at) {
-        return {at(0, "upper[S]"), at(1, "lower[S]"), at(2, "policy[S A]"), at(3, "passes[S]")};
-    }
-};
+DRMDP_READ(Point, at(0, "value[T]"), at(1, "top"), at(2, "span"), (Fields{at.from, at[3]}(0, "common")), at(3, "order"));
+DRMDP_READ(Found, at(0, "upper[S]"), at(1, "lower[S]"), at(2, "policy[S A]"), at(3, "passes[S]"));
 
 template <>
 struct Reader<Extra> {
@@ -90,19 +78,11 @@ struct Claimed {
     Remembered<const double> memory;
     bool fixed;
 };
-template <>
-struct Reader<Claimed> {
-    static Claimed read(const Fields& at) {
-        return {at(0, "policy[S A]"), at(1, "memory"), at(3, "fixed")};
-    }
-};
+DRMDP_READ(Claimed, at(0, "policy[S A]"), at(1, "memory"), at(3, "fixed"));
 struct Bounded {
     View<double> low, high, share;
 };
-template <>
-struct Reader<Bounded> {
-    static Bounded read(const Fields& at) { return {at(0, "low[S]"), at(1, "high[S]"), at(2, "share")}; }
-};
+DRMDP_READ(Bounded, at(0, "low[S]"), at(1, "high[S]"), at(2, "share"));
 
 template <>
 struct Reader<Numbers> {

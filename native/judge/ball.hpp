@@ -15,8 +15,9 @@
 // share min(1, B/D) of the way from the data is allowed, D the norm of their costs, or for p = infinity d_i. Actions
 // that nature leaves alone have the mean kernel. Around the mean kernel the one row of the mean stands for all.
 //
-// **Rounding.** Adding up N rows and A actions takes (N + A + 8) e times what is added, and B, tau and the
-// share some e more. Norms are those of `norms.hpp`.
+// **Rounding.** Adding up N rows and A actions takes (N + A + 8) e times what is added, and B and tau some e more. So
+// the share is off by (N + A + 16) e, relatively, and the value that it says, which moves by 1 at most, by as much.
+// Norms are those of `norms.hpp`.
 //
 // A model of a set is an object with
 //
@@ -72,7 +73,6 @@ public:
     void prove(Index s, const Proved& proved) {
         if (!state_.open(s)) return;
         s_ = s, budget_ = Model::budget(q_.layout.radius[s]);
-        terms_ = depth(q_.layout.longest(s, s + 1)) + double(A_) + 32.0;
         model_.open(s);
         std::fill(far_.begin(), far_.end(), 0.0);
         for (Index i = 0; i < N_; ++i) rows_[i] = {0.0, 0.0, 0.0}, price_[i] = priced() ? model_.price(i) : 0.0;
@@ -113,7 +113,7 @@ private:
     // Share of the move of each kernel that is surely in the ball.
     void share(View<double> shares) {
         const bool faint = q_.layout.radius[s_] < Model::FAINT;
-        const double most = faint ? 0.0 : budget_ * (1.0 - double(N_ + A_ + 32) * EPSILON);
+        const double most = faint ? 0.0 : budget_;
         for (double& own : far_) own = Model::SQUARE ? std::sqrt(2.0 * own) : own;
         const double all = order_ < INFINITE ? norm_above(order_, q_.layout.weights, far_) : 0.0;
         for (Index i = 0; i < shares.size(); ++i) {
@@ -123,7 +123,7 @@ private:
     }
 
     double worth(Index a, View<const double> shares) const {
-        double total = -double(N_ + 8) * EPSILON;
+        double total = -double(N_ + A_ + 32) * EPSILON;
         for (Index i = 0; i < N_; ++i) {
             const double still = still_[a * N_ + i], moved = moved_[a * N_ + i];
             total += q_.layout.weights[i] * (shares[i] > 0.0 ? still + shares[i] * (moved - still) : still);
@@ -137,7 +137,7 @@ private:
         const Bound& own = rows_[i];
         const double tau = price_[i];
         if (!(tau > 0.0 && own.gain < INFINITE)) return {};
-        const double price = Model::SQUARE ? std::sqrt(own.price) * (1.0 + terms_ * EPSILON) : Model::ALONE ? 0.0 : 1.0;
+        const double price = Model::SQUARE ? std::sqrt(own.price) : Model::ALONE ? 0.0 : 1.0;
         return {own.gain / tau, own.size / tau, price / tau};
     }
 
@@ -170,7 +170,7 @@ private:
 
     const Question<Real>& q_;
     Index A_, N_, s_ = 0;
-    double order_, budget_ = 0.0, terms_ = 0.0;
+    double order_, budget_ = 0.0;
     State<Real> state_;
     Model model_;
     std::vector<double> far_, price_;    // (N) d, tau

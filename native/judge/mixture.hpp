@@ -12,9 +12,10 @@
 // pulled towards w by the share that the ball allows.
 //
 // **Rounding.** Losses have one sign, so that they are off by (n + A) e, relatively, n being the depth of the
-// sums behind them; U is of losses raised by that, for it grows with them. Stakes take 4 e of the span and of
-// the top, a bound made of N terms (N + 16) e of their sizes, (B + h)/t another 8 e of its own. Worths are
-// lowered by (n + N + 16) e, relatively.
+// sums behind them; U is of losses raised by that, for it grows with them. A bound made of N terms takes (N + 16) e
+// of their sizes, and worths are lowered by (n + N + 16) e, relatively. What is left is a few roundings of
+// numbers of size 1, which `noise` (`sums.hpp`) has room for: stakes (2), (B + h)/t where it is not cut off at 0 (2),
+// times span and plus top (1 each) in U; share (1), part and its difference from w (2) in L.
 #pragma once
 
 #include "rows/burg.hpp"
@@ -63,16 +64,14 @@ struct SmoothKind {
         if (!(t > 0.0 && t < 1e300)) return at.top;
         for (Index i = 0; i < at.w.size(); ++i) at.u[i] = (at.loss[i] - at.top) / span;
         const double B = Divergence::budget(size), dual = proof.dual(row(at.w, at.u, WEIGHTS_OFF), t, 0.0).gain;
-        const double gain = (B + dual) / t + 8.0 * EPSILON * (B + std::fabs(dual)) / t;
-        const double bound = at.top + span * gain +
-                             4.0 * EPSILON * (span * (1.0 + std::fabs(gain)) + std::fabs(at.top));
+        const double bound = at.top + span * ((B + dual) / t);
         return std::isfinite(bound) ? std::min(bound, at.top) : at.top;
     }
     double share(View<const double> w, View<const double> z, double mass, double size) const {
         const double off = WEIGHTS_OFF + double(w.size()), allowed = Divergence::budget(size);
         const double cost = proof.cost(row(w, {}, off), z, 0.0, mass);
         if (cost <= allowed) return 1.0;
-        return cost < INFINITE ? allowed / cost * (1.0 - 8.0 * EPSILON) : 0.0;
+        return cost < INFINITE ? allowed / cost : 0.0;
     }
     static SeenRow<double> row(View<const double> w, View<const double> u, double off) {
         return {w.data(), w.size(), 1.0, u, off, 0};
@@ -92,7 +91,7 @@ struct TvKind {
     double share(View<const double> w, View<const double> z, double mass, double size) const {
         double cost = 2.0 * (2.0 * double(w.size()) + WEIGHTS_OFF + 16.0) * EPSILON;
         for (Index i = 0; i < w.size(); ++i) cost += std::max(z[i] / mass - w[i], 0.0);
-        return cost <= size ? 1.0 : size / cost * (1.0 - 8.0 * EPSILON);
+        return cost <= size ? 1.0 : size / cost;
     }
 };
 
@@ -109,9 +108,8 @@ struct CvarKind {
         double share = 1.0;
         for (Index i = 0; i < w.size(); ++i) {
             const double over = z[i] / mass * (1.0 + double(w.size() + 8) * EPSILON) - w[i];
-            const double spare = size > 0.0 ? w[i] / size - w[i] * (1.0 + 8.0 * EPSILON) : INFINITE;
-            if (over > spare)
-                share = std::min(share, std::max(spare, 0.0) / over * (1.0 - 8.0 * EPSILON));
+            const double spare = size > 0.0 ? w[i] / size - w[i] : INFINITE;
+            if (over > spare) share = std::min(share, std::max(spare, 0.0) / over);
         }
         return share;
     }
@@ -197,7 +195,7 @@ private:
             const double part = share > 0.0 ? w + share * (z_[i] / mass - w) : w;
             total += std::max(part, 0.0) * own_[a * N + i];
         }
-        return (1.0 + (terms + double(N) + 16.0) * EPSILON) * total - 4.0 * EPSILON;
+        return (1.0 + (terms + double(N) + 16.0) * EPSILON) * total;
     }
 
     const Layout<Real>& layout_;

@@ -7,8 +7,8 @@
 // from the raw data and without plateaus. What rounding leaves out of this equation is at most `noise`,
 // and rows add up to 1, so that is also what it moves any value by: base, (top - base)/unit and the
 // value's level, which was taken off before, are each off by an ulp or two of
-// |base| + unit (cost_a + 1) + discount span. A unit below TINY counts as 0, and so does whatever
-// underflows: `noise` contains TINY.
+// |base| + unit (cost_a + 1) + discount span, and bounds are by a few roundings of numbers of size 1 (`mixture.hpp`),
+// which is 8 e of that in all. A unit below TINY counts as 0, and so does whatever underflows: `noise` contains TINY.
 //
 // **Sums.** Numbers are summed in blocks of BLOCK: a sum of n of them is off by at most
 // depth(n) e/2 sum|terms|. States that are not listed are summed by tables over the states in descending
@@ -263,7 +263,7 @@ public:
             if (!layout_.available[pair]) continue;
             const double reach = layout_.discount(pair) * sight_.span;
             const double off =
-                4.0 * EPSILON * (std::fabs(base) + unit * (cost[a] + 1.0) + reach) + TINY;
+                8.0 * EPSILON * (std::fabs(base) + unit * (cost[a] + 1.0) + reach) + TINY;
             const double below = unit * (cost[a] + worth[a]) - off;
             least = std::min(least, below);
             sound = sound && std::isfinite(below);

@@ -4,7 +4,6 @@
 
 namespace drmdp {
 
-extern const Routine BURG_ROUTINE;
 const Routine BURG_ROUTINE = shared_budget_routine<Burg>("burg");
 
 }  // namespace drmdp

@@ -4,7 +4,6 @@
 
 namespace drmdp {
 
-extern const Routine CHI2_ROUTINE;
 const Routine CHI2_ROUTINE = shared_budget_routine<Chi2>("chi2");
 
 }  // namespace drmdp

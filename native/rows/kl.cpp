@@ -4,7 +4,6 @@
 
 namespace drmdp {
 
-extern const Routine KL_ROUTINE;
 const Routine KL_ROUTINE = shared_budget_routine<Kl>("kl");
 
 }  // namespace drmdp

@@ -4,7 +4,6 @@
 
 namespace drmdp {
 
-extern const Routine L2_ROUTINE;
 const Routine L2_ROUTINE = shared_budget_routine<L2>("l2", 2);
 
 }  // namespace drmdp

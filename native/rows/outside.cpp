@@ -42,7 +42,6 @@ constexpr Routine from_outside(Routine routine) {
 
 }  // namespace
 
-extern const Routine OUTSIDE_PRICE_ROUTINE, OUTSIDE_RADIUS_ROUTINE;
 const Routine OUTSIDE_PRICE_ROUTINE =
     from_outside(shared_budget_routine<OutsideRow>("outside_price"));
 const Routine OUTSIDE_RADIUS_ROUTINE =

@@ -11,7 +11,6 @@ static void respond_l2(const Response<Real>& r) {
     });
 }
 
-extern const Routine EACH_KERNEL_ROUTINE;
 const Routine EACH_KERNEL_ROUTINE = {"l2_orders", run<EachKernel<double>, double>,
                                      run<EachKernel<float>, float>, respond_l2<double>, respond_l2<float>,
                                      {0, true, false, Behind::nothing, 1}};

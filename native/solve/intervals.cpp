@@ -5,7 +5,6 @@
 
 namespace drmdp {
 
-extern const Routine INTERVALS_ROUTINE;
 const Routine INTERVALS_ROUTINE = {"intervals", run<EachRow<IntervalRows, double>, double>, nullptr,
                                    respond<IntervalNature, double>, nullptr};
 

@@ -4,7 +4,6 @@
 
 namespace drmdp {
 
-extern const Routine L1_EACH_ROUTINE;
 const Routine L1_EACH_ROUTINE = routine<L1Each, L1Nature>("l1_orders", {1, true, true, Behind::top});
 
 }  // namespace drmdp

@@ -10,7 +10,6 @@ static void sweep(const Sweep<Real>& asked) {
     else run<EachRow<LinfPair<Real>, Real>>(asked);
 }
 
-extern const Routine LINF_ROUTINE;
 const Routine LINF_ROUTINE = {"linf", sweep<double>, sweep<float>, respond<LinfNature<double>, double>,
                               respond<LinfNature<float>, float>, {0, true, false, Behind::kernels, 1}};
 

@@ -35,8 +35,6 @@ static constexpr Routine mixture_routine(const char* name) {
             respond<MixtureNature<double>, double>, respond<MixtureNature<float>, float>, {0, true}};
 }
 
-extern const Routine MIX_KL_ROUTINE, MIX_BURG_ROUTINE, MIX_CHI2_ROUTINE, MIX_TV_ROUTINE, MIX_CVAR_ROUTINE,
-    MIX_ANY_ROUTINE;
 const Routine MIX_KL_ROUTINE = mixture_routine<SmoothMixtures<KlMixtures>>("mix_kl");
 const Routine MIX_BURG_ROUTINE = mixture_routine<SmoothMixtures<BurgMixtures>>("mix_burg");
 const Routine MIX_CHI2_ROUTINE = mixture_routine<SmoothMixtures<Chi2Mixtures>>("mix_chi2");

@@ -4,7 +4,6 @@
 
 namespace drmdp {
 
-extern const Routine TRANSPORT_ROUTINE, TRANSPORT_EACH_ROUTINE;
 const Routine TRANSPORT_ROUTINE = {"transport", run<TransportEach<double>, double>, nullptr,
                                    respond<PlanNature<double>, double>, respond<PlanNature<float>, float>,
                                    {3, false, false, Behind::targets}};

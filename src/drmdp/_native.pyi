@@ -120,29 +120,11 @@ def product(start: int, stop: int, parts: Any, z: Any, sums: Any, out: Any) -> N
 def spell(start: int, parts: Any, states: Any, u: Any, out: Any) -> None:
     """Compact rows written out, onto zeros."""
 
-def allot(weights: Any, available: Any, lengths: Any, prefixes: int, entry_at: Any, prefix_at: Any) -> bool:
-    """Where the entries and prefix terms of each pair of positive weight go; whether weights have to be mended."""
-
 def add_rows(data: Any, indptr: Any, weights: Any, total: Any) -> None:
     """Add the weighted rows of the kernels of all pairs."""
 
 def eliminate(a: Any, b: Any, limit: int) -> bool:
     """Solve a system whose diagonal dominates, in place; False once it takes more products than `limit`."""
-
-def solve_small(chain: Any, discount: float, b: Any) -> None:
-    """Solve (I − λP) x = b, in place."""
-
-def improve(rows: Any, free: bool, x: Any, value: Any, residual: Any) -> tuple[float, bool]:
-    """A sweep of the mean kernel: the largest residual, and whether the policy is what it was."""
-
-def rounds(rows: Any, free: bool, tol: float, most: int, x: Any, value: Any) -> None:
-    """Policy iteration on the mean kernel of a small model."""
-
-def relax(rows: Any, x: Any, right: Any, products: int, rate: float, slack: float, rough: float, found: Any) -> bool:
-    """Solve the system of a policy on the mean kernel, roughly, by products, if its chain mixes fast."""
-
-def spell_mean(rows: Any, x: Any, chain: Any) -> None:
-    """The chain of a policy on the mean kernel, onto zeros."""
 
 def fill_lists(where: Any, indptr: Any, indices: Any, stored: Any, places: Any, dense: bool, out: Any) -> int:
     """Where the mass of each entry can go within its pair; how long the lists are together."""

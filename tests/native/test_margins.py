@@ -27,7 +27,7 @@ from drmdp.bellman.exact import ExactOperator
 from drmdp.certificate import compressed
 from drmdp.criteria import discounted
 from drmdp.layout.layout import lay_out
-from rounding import biased, uneven
+from rounding import biased, swallowed, uneven
 
 mpmath.mp.prec = 300
 SIZES = (3, 10, 30)
@@ -175,6 +175,20 @@ def test_bounds_hold_to_the_last_bit(name):
     assert false_bounds(name, 2) == (0, 0)
 
 
+def test_rows_of_many_tiny_entries_that_round_up():
+    """The mass of a row was added up one by one, and what a row costs was too small by as much."""
+    K, left = 100_000, mpf("0.001")
+    row = np.full(K, 0.3 * np.spacing(0.999))
+    row[0], row[-1] = 0.4, 0.0
+    row[-1] = 1 - math.fsum(row)
+    bad = mpf(row[-1]) / total(row)
+    model = one_state(row[None, None], np.where(np.arange(K) < K - 1, 0.0, -1.0))
+    for kind in ("kl", "chi2", "burg"):
+        r = float(COSTS[kind](left, bad) + COSTS[kind](1 - left, 1 - bad))
+        low, high = proof_of(model, drmdp.Divergence(r, kind, around="kernels"))()
+        assert low <= two_levels(kind, bad, mpf(r)) <= high
+
+
 # ---------------------------------------------------------------------- without margins
 
 JUDGE = Path(__file__).parents[2] / "native" / "judge"
@@ -212,17 +226,20 @@ def one_state(rows, stakes, weights=None):
     return drmdp.Model(kernels, costs=costs, discount=0.5, terminal=np.arange(K) > 0, weights=weights)
 
 
-def proof_of(model, ball, policy=None, value=None, change=lambda layout: layout):
-    """What proves bounds of state 0 when it is called."""
+def proof_of(model, ball, policy=None, value=None, change=lambda layout: layout, played=None, claimed=None):
+    """What proves bounds of state 0 when it is called; `played` and `claimed` are claimed instead of what is found."""
     ball, S = ball.fitted(model), model.n_states
     value = np.zeros(S) if value is None else value
     operator = ExactOperator(model, ball, 1)
     for _ in range(2):
         update = operator.update(value, 0, S) if policy is None else operator.evaluate(value, policy, 0, S)
     layout, x = change(lay_out(model, ball)), update.policy if policy is None else policy
+    x, claim = x if played is None else np.array(played), update.claim
+    if claimed is not None:
+        claim.by_kernel[0] = claimed
 
     def prove():
-        found = compressed.derive(ball, layout, value, x, update.claim, policy is not None)
+        found = compressed.derive(ball, layout, value, x, claim, policy is not None)
         return found.low[0], found.high[0]
 
     return prove
@@ -261,6 +278,16 @@ def means_off(sign):
         for kind, r in product(COSTS, (0.0, 1e-6, 0.3)):
             yield off(drmdp.Divergence(r, kind)), two_levels(kind, bad, mpf(r))
         yield off(drmdp.Wasserstein(0.0, "l2", 1.5)), -bad
+        for r in (0.0, 0.1):
+            yield off(drmdp.Wasserstein(r, "transport", 1, ground=1 - np.eye(K))), mpf(r) - bad
+    two = one_state(np.stack([row, row])[None], np.stack([stakes + 1e-9, stakes]))
+    both = np.tile(factor, 2)
+    yield (
+        proof_of(
+            two, drmdp.Divergence(0.0, "kl"), change=lambda own: own._replace(mean=own.mean * both),
+            played=np.tile([1.0, 0.0], (K, 1)),
+        ), -bad,
+    )  # fmt: skip
 
 
 def certain_rows(sign):
@@ -276,13 +303,11 @@ def certain_rows(sign):
 
 
 def many_actions(sign):
-    """Costs of 20 000 actions added up."""
-    for seed in range(2):
-        rng = np.random.default_rng(seed + sign + 1)
-        x, stakes = rng.dirichlet(np.ones(20_000))[None], rng.random((20_000, 1))
-        stakes[0] = 0
-        exact = mpmath.fdot(map(mpf, x[0].tolist()), map(mpf, stakes[:, 0].tolist())) / total(x[0])
-        yield proof_of(one_state(np.ones((1, 20_000, 1)), stakes), drmdp.Divergence(0.0, "kl"), x), exact
+    """Costs of 20 000 actions added up; of most a part is lost, or counted twice."""
+    x, stakes = swallowed(20_000, 0.5, 0.5 + 0.01 * sign)[None], np.ones((20_000, 1))
+    stakes[-1] = 0
+    exact = mpmath.fdot(map(mpf, x[0].tolist()), map(mpf, stakes[:, 0].tolist())) / total(x[0])
+    yield proof_of(one_state(np.ones((1, 20_000, 1)), stakes), drmdp.Divergence(0.0, "kl"), x), exact
 
 
 def many_kernels(sign):
@@ -311,19 +336,105 @@ def long_rows(sign):
     yield proof_of(model, drmdp.Reweighting(0.1, "tv")), -bad
 
 
-ALONE = {
-    "ball.hpp": 1, "burg.hpp": 2, "chi2.hpp": 2, "kl.hpp": 3, "l1.hpp": 2, "mixture.hpp": 3,
-    "sums.hpp": 3,
-}  # fmt: skip
-"""How many margins of a file are needed though all others are there; the rest is covered by others in every case that is known."""
+def boxed_groups(y, u, n, r):
+    """As `boxed`, where n entries are y and u."""
+    low, high = [max(p - r, mpf(0)) for p in y], [min(p + r, mpf(1)) for p in y]
+    left = 1 - mpmath.fdot(low, n)
+    value = mpmath.fsum(a * b * c for a, b, c in zip(low, u, n, strict=True))
+    for j in sorted(range(len(y)), key=lambda j: -u[j]):
+        part = min(left, n[j] * (high[j] - low[j]))
+        value, left = value + part * u[j], left - part
+    return value
+
+
+def swallowed_rows(sign):
+    """Entries that are lost when a row is added up in blocks, or counted twice; stakes of the first, of those and of the last."""
+    K = 100_000
+    for first, part, u in (
+        (0.5, 0.49, (-1.0, 0.0, 0.0)), (0.5, 0.49, (-1.0, -1.0, 0.0)), (0.9995, 0.51, (-1.0, 0.0, 0.0)),
+    ):  # fmt: skip
+        row, n, stakes = swallowed(K, first, part / 64), (1, K - 2, 1), np.full(K, u[1])
+        stakes[0], stakes[-1] = u[0], u[2]
+        model, whole = one_state(row[None, None], stakes), total(row)
+        y = [mpf(p) for p in (row[0], row[1], row[-1])]
+        bad = -mpmath.fsum(a * b * c for a, b, c in zip(y, u, n, strict=True)) / whole
+        if first > 0.9:
+            yield proof_of(model, drmdp.Divergence(1e-9, "kl", around="kernels")), two_levels("kl", bad, mpf(1e-9))
+            continue
+        for r in (0.0, 1e-3):
+            yield proof_of(model, drmdp.Wasserstein(r, "l1", 1.5)), mpf(r) / 2 - bad
+            for order in (1, np.inf):
+                exact = boxed_groups([p / whole for p in y], u, n, mpf(r))
+                yield proof_of(model, drmdp.Wasserstein(r, "linf", order)), exact
+        yield proof_of(model, drmdp.Intervals.of(model, 0.0)), boxed_groups(y, u, n, mpf(0))
+        yield proof_of(model, drmdp.Reweighting(0.1, "kl")), -bad
+        for order in (2, np.inf):
+            yield proof_of(model, drmdp.Wasserstein(1e-3, "l2", order)), l2_groups(y, u, n, whole, mpf(1e-3))
+
+
+def l2_groups(y, u, n, whole, r):
+    """The largest value within r of a row of three groups of entries, by the multiplier at which it is as far as that."""
+    y = [p / whole for p in y]
+
+    def row(t):
+        order = sorted(range(3), key=lambda j: -(y[j] + t * u[j]))
+        for k in (1, 2, 3):
+            tau = (mpmath.fsum(n[j] * (y[j] + t * u[j]) for j in order[:k]) - 1) / sum(n[j] for j in order[:k])
+            if k == 3 or y[order[k]] + t * u[order[k]] <= tau:
+                return [max(y[j] + t * u[j] - tau, mpf(0)) for j in range(3)]
+
+    low, high = mpf(0), mpf(1e6)
+    for _ in range(320):
+        middle = (low + high) / 2
+        far = mpmath.sqrt(mpmath.fsum(n[j] * (z - y[j]) ** 2 for j, z in enumerate(row(middle))))
+        low, high = (middle, high) if far < r else (low, middle)
+    return mpmath.fsum(n[j] * z * u[j] for j, z in enumerate(row(low)))
+
+
+def swallowed_weights(sign):
+    """The same for the weights of kernels of one entry each: −1 where a kernel is bad."""
+    N = 2000
+    for first, part, (a, b, c) in (
+        (0.5, 0.49, (1, 1, 0)), (0.5, 0.49, (0, 0, 1)), (0.5, 0.51, (1, 1, 0)), (0.96, 0.51, (0, 0, 1)),
+    ):  # fmt: skip
+        w, bad = swallowed(N, first, part), np.full(N, b)
+        bad[0], bad[-1] = a, c
+        rows = np.zeros((N, 1, 2))
+        rows[np.arange(N), 0, bad] = 1
+        model, lost = one_state(rows, np.array([0.0, -1.0]), w), total(w[bad == 1]) / total(w)
+        for r in (0.0, 0.1):
+            yield proof_of(model, drmdp.Wasserstein(r, "l1", np.inf)), -lost * (1 - mpf(r) / 2)
+        for kind in ("kl", "tv"):
+            yield proof_of(model, drmdp.Reweighting(0.0, kind)), -lost
+        yield proof_of(model, drmdp.Reweighting(kind="cvar", level=0.9)), -max(mpf(0), 1 - (1 - lost) / mpf(0.9))
+    w = swallowed(N, 0.899, 0.51)
+    rows[:, 0] = 1, 0
+    rows[-1, 0] = 0, 1
+    z, least = w / 0.9, 1 - (1 - mpf(w[-1]) / total(w)) / mpf(0.9)
+    z[-1] = float(least) - 0.9 * (float(np.add.accumulate(z[:-1])[-1]) - math.fsum(z[:-1]))
+    model = one_state(rows, np.array([0.0, -1.0]), w)
+    yield proof_of(model, drmdp.Reweighting(kind="cvar", level=0.9), claimed=z), -least
+
+
+def handed_out(sign):
+    """A mass that is handed out in equal parts, each of which is rounded the same way."""
+    K, r = 65_536, 6.488773049831544e-06
+    stakes = np.where(np.arange(K) % 2, -1.0, -0.85)
+    stakes[0] = 0
+    exact = boxed_groups([mpf(1) / K] * 3, (mpf(0), mpf(-0.85), mpf(-1)), (1, K // 2 - 1, K // 2), mpf(r))
+    yield proof_of(one_state(np.full((1, 1, K), 1 / K), stakes), drmdp.Wasserstein(r, "linf", 2)), exact
+
+
+COVERED = {"l2.hpp": 2, "linf.hpp": 1, "norms.hpp": 1}
+"""How many margins of a file no known case needs, for the others cover what they are for: in (l2), rounding of distances and of gains, which the
+price of a mass that is not 1 pays for; in (linf), of a price beside a slope; norms of the kernels, beside sums over as many."""
+CASES = means_off, certain_rows, many_actions, many_kernels, long_rows, swallowed_rows, swallowed_weights, handed_out
 
 
 @pytest.mark.builds
 def test_margins_are_needed_one_by_one(module):
     needed = set()
-    cases = [
-        case(sign) for case in (means_off, certain_rows, many_actions, many_kernels, long_rows) for sign in (-1, 1)
-    ]
+    cases = [case(sign) for case in CASES for sign in (-1, 1)]
     for prove, exact in chain(*cases):
         module.judge_without("no file", 0)
         low, high = prove()
@@ -335,8 +446,7 @@ def test_margins_are_needed_one_by_one(module):
             if not low <= exact <= high:
                 needed.add(margin)
     module.judge_without("no file", 0)
-    found = Counter(name for name, _ in needed)
-    assert {name: found[name] for name in ALONE} == {name: max(found[name], least) for name, least in ALONE.items()}
+    assert Counter(name for name, _ in set(MARGINS) - needed) == COVERED
 
 
 @pytest.mark.parametrize("side", [-1.0, 1.0])

@@ -4,6 +4,8 @@ Random rounding errors cancel, so data are *biased*: number by number, of severa
 the wrong way most.
 """
 
+import math
+
 import numpy as np
 
 
@@ -40,4 +42,15 @@ def uneven(rng, K, sign, u):
         found[k] = tried[np.argmin(errors)]
         part += float(found[k])
         part_u += float(found[k]) if u[k] else 0.0
+    return found
+
+
+def swallowed(n, first, part):
+    """Numbers that sum to 1: the first, `part` of its last bit again and again, and the rest.
+
+    One by one, parts below 1/2 are lost, and those above it count as 1.
+    """
+    found = np.full(n, part * np.spacing(first))
+    found[0], found[-1] = first, 0
+    found[-1] = 1 - math.fsum(found)
     return found

@@ -5,7 +5,8 @@
 // 2 e (|f| + t |u|), and the log grows by 1/(1 + x) per unit; beyond it is taken as it stands, where the
 // argument is off by 2 e, relatively, as its terms have one sign. In C, d is off by (n + 4) e (1 + d),
 // which moves d - log(1 + d) by |d|/(1 + d) per unit; where z is below y/2 that holds of z/y, of which the
-// log is taken, and not of 1 + d as computed.
+// log is taken, and not of 1 + d as computed. Terms, added up, are off by n e of themselves besides. What is new is off
+// by n e of itself: it adds up to -sum y d <= sum y |d|, of which n e is left for it.
 #pragma once
 
 #include "../../elementary.hpp"
@@ -34,8 +35,7 @@ public:
                 base == 1.0 ? 4.0 * (std::fabs(f) - t * row.u[j]) / (1.0 + x) : 4.0;
             return row.raw(j) * (n * std::fabs(logarithm(x)) + moved);
         });
-        const double margin =
-            4.0 * (std::fabs(f) + 1.0 - base) + row.scale * size * (1.0 + n * EPSILON);
+        const double margin = 4.0 * (std::fabs(f) + 1.0 - base) + row.scale * size;
         return {f - (1.0 - base) - row.scale * total + EPSILON * margin};
     }
 
@@ -62,9 +62,9 @@ public:
             if (!(ratio > 0.0)) return INFINITE;
             const double logarithm = ratio > 0.5 ? log1p(d) : log(ratio), each = d - logarithm;
             const double moved = (2.0 * n + 8.0) * std::fabs(d) + 4.0 * std::fabs(logarithm);
-            return p * (each + EPSILON * (moved + n * std::fabs(each)));
+            return p * (each + EPSILON * (moved + n * each));
         });
-        return (top / mass + total) * (1.0 + n * EPSILON);
+        return top / mass + total;
     }
 
 private:

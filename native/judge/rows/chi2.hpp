@@ -2,7 +2,8 @@
 // -1/2 below,     C = 1/2 sum y d^2,  d = z/y - 1.
 //
 // **Rounding.** d = t u - eta is off by e (t |u| + |eta|), and g grows by at most 1 + |d| per unit; terms
-// are off by n e, relatively, besides. In C, d is off by (n + 4) e (1 + |d|).
+// are off by n e, relatively, besides. In C, d is off by (n + 4) e (1 + |d|), and y d^2, added up, by 2 n e,
+// relatively: d is raised by both.
 //
 // **Underflow.** C falls in y < z and is taken at the least that y can be; where that is nothing known above
 // 0, a z of NOTHING is taken for 0, which is worth as much, and a larger one costs what nobody knows.
@@ -29,8 +30,7 @@ public:
             return row.raw(j) * (n * std::fabs(gain(d)) +
                                  moved * 2.0 * (std::fabs(stake) + std::fabs(eta)));
         });
-        const double margin = EPSILON * (4.0 * std::fabs(eta) + row.scale * size * (1.0 + n * EPSILON));
-        return {eta + row.scale * total + margin};
+        return {eta + row.scale * total + EPSILON * (4.0 * std::fabs(eta) + row.scale * size)};
     }
 
     template <class Real>
@@ -60,10 +60,10 @@ public:
             if (!(row.raw(j) > 0.0)) return z[j] > 0.0 ? INFINITE : 0.0;
             const double p = row.least(j), far = std::fabs(z[j] / mass - p) / p;
             if (!(p > 0.0)) return z[j] > NOTHING * mass ? INFINITE : 0.0;
-            const double d = far + (n + 4.0) * EPSILON * (1.0 + far);
+            const double d = far + 2.0 * (n + 4.0) * EPSILON * (1.0 + far);
             return p * d * d;
         });
-        return 0.5 * total * (1.0 + 2.0 * n * EPSILON) + row.lost();
+        return 0.5 * total + row.lost();
     }
 
 private:

@@ -4,7 +4,7 @@
 // relatively; 1 + s >= 1/e, so h is off by 3 n e sum|terms|. Beyond, with T the largest stake seen,
 // h = t T + log sum y e^{t (u - T)}: the exponents are off by 2 e t, so the log by (n + 2 t) e + 2 e |log|,
 // and t T by e t. In C, d = r - 1 is off by (n + 4) e r, and phi grows by |log r| per unit of r;
-// computing it takes 4 e (r |log r| + |d|).
+// computing it takes 4 e (r |log r| + |d|), and adding up n e of the terms.
 //
 // **Underflow.** A term y e^{t (u - T)} is off by 2^-1073, which the sum is raised by. C falls in y < z and
 // is taken at the least that y can be; where that is nothing known above 0, or z/y overflows, y is a
@@ -54,12 +54,11 @@ public:
             if (!(row.raw(j) > 0.0)) return z[j] > 0.0 ? INFINITE : 0.0;
             const double p = row.least(j), d = p > 0.0 ? (z[j] / mass - p) / p : INFINITE;
             if (d == INFINITE) return FAR * (z[j] / mass);
-            if (!(d > -1.0)) return p * (1.0 + n * EPSILON);
-            const double logarithm = log1p(d), each = (1.0 + d) * logarithm - d;
+            const double logarithm = d > -1.0 ? log1p(d) : 0.0, each = (1.0 + d) * logarithm - d;
             const double moved = (n + 8.0) * (1.0 + d) * std::fabs(logarithm) + 4.0 * std::fabs(d);
-            return p * (each + EPSILON * moved + n * EPSILON * std::fabs(each));
+            return p * (each + EPSILON * (moved + n * each));
         });
-        return total * (1.0 + n * EPSILON) + row.lost();
+        return total + row.lost();
     }
 
 private:

@@ -14,8 +14,10 @@
 // most that of the costs C = 1/2 |z - y|^2, which is convex.
 //
 // **Rounding.** d as computed defines z: no error. In Phi it is off by e/2 (t|u| + 2|d|), which moves
-// 1/2 sum d^2 by e (t sum|d| + sum d^2). An entry counts as active if y (1 - (n + 8) e) + d > 0 as computed,
-// hence surely; what is lost of Phi where it should have been is of the order e^2. With n = depth(K) + 16
+// 1/2 sum d^2 by e (t sum|d| + sum d^2). An entry counts as active if y + d > 0 as computed, y being off by
+// (depth(K)/2 + 2) e, relatively. Where it is idle in truth, Phi is larger than it need be, and z is 0, not y + d: that
+// moves m and (z - y).u by what y is off by, as the y of idle entries does. What is lost of Phi where an entry
+// should have been active is of the order e^2. With n = depth(K) + 16
 // for the sums, for y, which is data divided by its sum, and for the tables of unlisted states, and with
 // spread = sum_active |d| + sum_idle y,
 //
@@ -71,8 +73,9 @@ public:
         const double value =
             sums.level * sums.idle + t * (nominal - sums.idle_u) - sums.idle_squares;
         const double square = sums.squares + sums.idle_squares;
-        const double edge = square + 2.0 * (t + std::fabs(sums.level));
-        return {value + margin(sums, t, nominal, n) + (n + 64.0) * EPSILON * edge, square};
+        const double edge = 2.0 * square + t * (4.0 + sums.moved) + 4.0 * std::fabs(sums.level);
+        const double slack = (n + 64.0) * EPSILON;
+        return {value + slack * edge, square * (1.0 + slack)};
     }
 
     template <class Real>
@@ -96,7 +99,7 @@ public:
         const L2Sums sums = settle(row, t, flat);
         const double off = sums.off(), spread = sums.moved + sums.idle;
         double far = std::sqrt(sums.squares + sums.idle_squares) + std::fabs(off);
-        far = (1.0 + n * EPSILON) * far + n * EPSILON * spread;
+        far += n * EPSILON * (far + spread);
         if (!(std::fabs(off) <= 0.1 && far < 4.0)) return still;
         const double gain =
             (sums.gain - off * (raised - sums.idle_u)) / (1.0 + off) - sums.idle_u;
@@ -133,12 +136,11 @@ private:
     template <class Real>
     L2Sums sum(const SeenRow<Real>& row, double t, double tau, double low, double flat) const {
         L2Sums sums;
-        const double sure = 1.0 - (depth(row.K) + 24.0) * EPSILON;
         for (Index first = 0; first < row.K; first += BLOCK) {
             L2Sums part;
             for (Index j = first; j < std::min(first + BLOCK, row.K); ++j) {
                 const double p = row[j], z = row.u[j], d = (t * z - tau) - low;
-                if (!(p * sure + d > 0.0)) {
+                if (!(p + d > 0.0)) {
                     part.idle += p, part.idle_u += p * z, part.idle_squares += p * p;
                 } else if (!(unlisted_ && d > 0.0)) {  // else it is in the prefix
                     part.count += 1.0, part.mass += d, part.moved += std::fabs(d);
@@ -244,9 +246,10 @@ private:
 //
 // x_a u - e is tau/kappa_i where active, and where idle it is less. The rows are z(kappa_i x_a).
 //
-// **Rounding.** B_i kappa_i is off by the margin of Phi, of which it has the terms. As computed, d defines e, and then
+// **Rounding.** B_i kappa_i is off by the margin of Phi, of which it has the terms: by n e [t (2 + sum|d|) + 2 |tau| + 2 square]
+// at most, square = sum_active d^2 + sum_idle y^2. As computed, d defines e, and then
 // x_a u - e <= tau/kappa_i is off by 2 e (t + |tau|)/kappa_i. An entry that counts as idle though y + d > 0 has y <= 2 |d|, and
-// raises the maximum by (n + 24) e |d|/kappa_i, |d| <= t + |tau|. Distances and prices are off by 2 n e, relatively.
+// raises the maximum by n e |d|/kappa_i, |d| <= t + |tau|. Distances and prices are off by 2 n e, relatively.
 template <class Real>
 class L2Orders : public L2 {
 public:

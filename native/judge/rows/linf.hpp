@@ -17,8 +17,8 @@
 //
 // **Rounding.** A walk takes min(r, y) from every entry and hands it out from the top, r to each and to
 // the last what is left. What arrives is what was taken up to (n + steps) e/2, relatively; so after
-// division by that no entry has changed by more than r (1 + (n + steps) e), which the radius makes room
-// for, and the gain is off by 2 (n + steps) e times the mass. Comparisons u > tau are exact, and the
+// division by that no entry has changed by more than r (1 + (n + steps) e), and the gain is off by 2 (n + steps) e
+// times the mass; a move shorter by what is too far has as much less again. Comparisons u > tau are exact, and the
 // terms of h have one sign but y.u. With g(r) = sum_a x_a (h_ia(r) - h_ia(0)), B_i is made of max_r g(r) - lambda r.
 //
 // - g consists of a rise, which is a sum over the actions, of drops and of ends, all off by n e, relatively. So g is at
@@ -53,8 +53,7 @@ public:
         const double r = std::max(q_.claim.by_kernel[s_][i], 0.0), more = (depth(row.K) + 16.0) * EPSILON;
         const Bent bent = walk(row, a, r);
         seen_[a * layout_.N + i] = {row, bent.pivot};
-        return {(1.0 + more) * row.worth() + bent.gain - 2.0 * bent.off * EPSILON * bent.mass,
-                r * (1.0 + bent.off * EPSILON)};
+        return {(1.0 + more) * row.worth() + bent.gain - 3.0 * bent.off * EPSILON * bent.mass, r};
     }
 
     // B_i and lambda_i, after all rows were measured.

@@ -3,6 +3,9 @@
 // A divergence D derives from Mixed<D> and has `point(row, t, z)`, which writes a row near the best one at
 // t (infinity included) and returns what a top has that is not listed, and `cost(row, z, top, mass)`, at
 // least C(z/mass | y) by definition. exp, log and their kin are right up to 2 e, relatively.
+//
+// **Rounding.** z as computed defines the row z/sum z. The sum is off by depth(K) e/2, relatively, which moves
+// the value and every z/mass by as much: margins of C are made of `roundings`, twice that and more.
 #pragma once
 
 #include "../ball.hpp"
@@ -37,9 +40,9 @@ public:
             top += f * bend(row, mixture[1], other);
             for (Index j = 0; j < row.K; ++j) z[j] = (1.0 - f) * z[j] + f * other[j];
         }
-        double mass = top, value = 0.0;
-        for (Index j = 0; j < row.K; ++j) mass += z[j], value += z[j] * row.u[j];
-        const double margin = 2.0 * double(row.K + 16) * EPSILON * std::fabs(value);
+        const double mass = top + block_sum(row.K, [&](Index j) { return z[j]; });
+        const double value = block_sum(row.K, [&](Index j) { return z[j] * row.u[j]; });
+        const double margin = (depth(row.K) + 16.0) * EPSILON * std::fabs(value);
         return {value / mass - margin, self().cost(row, z, top, mass)};
     }
 

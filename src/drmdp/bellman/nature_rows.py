@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drmdp import _native
 from drmdp._typing import Array
 from drmdp.bellman.native import NativeFamily
 from drmdp.core import threads as workers
@@ -61,12 +60,13 @@ def respond(
     Pairs of weight 0 get an empty row. `share` is (S, N), or (S, 1) for all kernels, as in the module.
     """
     S, A = layout.available.shape
-    entry_at, prefix_at = np.empty(S * A + 1, dtype=np.int64), np.empty(S * A + 1, dtype=np.int64)
     prefixes = layout.weights.size * family.prefixes if layout.unlisted else 0
-    if _native.allot(
-        weights, layout.available, events.lengths(layout) + family.singles(layout), prefixes, entry_at, prefix_at
-    ):
-        weights = np.where(layout.available, weights, 0.0)
+    weights = np.where(layout.available, weights, 0.0)
+    used = weights.ravel() > 0
+    entry_at, prefix_at = (
+        np.append(0, np.cumsum(np.where(used, each, 0)))
+        for each in (events.lengths(layout) + family.singles(layout), prefixes)
+    )
     stored = hasattr(layout, "data") and not by_pair  # a Newton direction needs no more
     real = layout.data.dtype if stored else np.float64
     entries, terms = int(entry_at[-1]), int(prefix_at[-1])

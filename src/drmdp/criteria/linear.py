@@ -15,7 +15,7 @@ nearly all numbers, and it is done incompletely, with at most `FILL` for each th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -183,13 +183,9 @@ def _corrected(apply: Callable[[Array], Array], factors: Any, right: Array, part
 def direct(chain: Array, discount: float, right: Array) -> Array:
     """The same for a plain matrix, up to rounding."""
     n = right.size
-    if n <= SMALL:
+    if n <= SMALL or THIN * np.count_nonzero(chain) <= n * n:
         found = right.copy()
-        _native.solve_small(np.ascontiguousarray(chain), discount, found)
-        return found
-    if THIN * np.count_nonzero(chain) <= n * n:
-        found = right.copy()
-        if _native.eliminate(np.eye(n) - discount * chain, found, n**3 // FILLED):
+        if _native.eliminate(np.eye(n) - discount * chain, found, n**3 if n <= SMALL else n**3 // FILLED):
             return found
     close = relax(chain, discount, right)
     return np.asarray(
@@ -197,24 +193,30 @@ def direct(chain: Array, discount: float, right: Array) -> Array:
     )
 
 
-def relax(chain: Array, discount: float, right: Array) -> Array | None:
-    """The same by products, if the chain mixes fast.
+def relax(chain: Any, discount: float, right: Array, enough: float = EXACT) -> Array | None:
+    """The same by products, if the chain mixes fast; what may be `enough` is left, relative to δ.
 
     With r = m + d, m its mean, δ = m/(1−λ) + d leaves λPd, whose differences are smaller than those of d by what a step of the chain evens out, whatever
     λ is: the rest shrinks by the second eigenvalue of λP a product. Where terminal states take mass away, the constant is wrong and what is left says so.
     """
-    found, left = np.zeros_like(right), right
     first = float(np.abs(right).max())
-    for n in range(PRODUCTS):
+    for n, (found, left) in enumerate(relaxing(chain, discount, right, PRODUCTS)):
         size = float(np.abs(left).max())
-        if size <= EXACT * float(np.abs(found).max()):
+        if size <= enough * float(np.abs(found).max()):
             return found
         if not size <= SLACK * RATE**n * first:
             return None
+    return None
+
+
+def relaxing(chain: Any, discount: float, right: Array, n: int) -> Iterator[tuple[Array, Array]]:
+    """The n first points of that method, and what they leave."""
+    found, left = np.zeros_like(right), right
+    for _ in range(n):
+        yield found, left
         step = left + left.mean() * (discount / (1 - discount))
         found = found + step
         left = left - step + discount * (chain @ step)
-    return None
 
 
 def bicgstab(

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drmdp import _native
 from drmdp._typing import Array
+from drmdp.core.compact import Rows as CompactRows
 from drmdp.criteria import linear
 
 ROUNDS = 100
@@ -43,23 +43,43 @@ class Rows(NamedTuple):
 
 
 def optimum(rows: Rows, policy: Array | None, tol: float, checkpoint: Callable[[Array], None]) -> Array:
-    """The best value, or that of a policy (S, A); `checkpoint` is told every point, in a small model the first, and raises when time is up."""
-    S = rows.costs.shape[0]
-    x = np.zeros(rows.costs.shape) if policy is None else np.ascontiguousarray(policy, dtype=np.float64)
-    value, residual = np.zeros(S), np.empty(S)
-    if S <= linear.SMALL:
-        checkpoint(value)
-        _native.rounds(rows, policy is None, tol, ROUNDS, x, value)
-        return value
-    least = np.inf
+    """The best value, or that of a policy (S, A); `checkpoint` is told every point and raises when time is up."""
+    x = np.zeros(rows.costs.shape) if policy is None else policy
+    pairs, value, least = compact(rows), np.zeros(rows.costs.shape[0]), np.inf
     for _ in range(ROUNDS):
         checkpoint(value)
-        size, same = _native.improve(rows, policy is None, x, value, residual)
-        if size <= (1 - rows.discount) * tol or (same and not size < least):
+        before = x
+        x, residual = improve(rows, pairs, policy, value)
+        size = np.abs(residual).max(initial=0.0)
+        if size <= (1 - rows.discount) * tol or (not size < least and np.array_equal(x, before)):
             break
         least = size
-        value = value + _solve(rows, x, residual)
+        value = value + _solve(compact(rows, x), rows.discount, residual)
     return value
+
+
+def improve(rows: Rows, pairs: CompactRows, policy: Array | None, value: Array) -> tuple[Array, Array]:
+    """The policy, or the best actions at v, (S, A), and F(v) − v; `pairs` are the rows of all pairs."""
+    S, A = rows.costs.shape
+    stakes, available = rows.costs + rows.discount * (pairs @ value).reshape(S, A), rows.available.reshape(S, A)
+    if policy is not None:
+        return policy, np.where(available, policy * stakes, 0.0).sum(axis=1) - value
+    stakes, states, going = np.where(available, stakes, np.inf), np.arange(S), available.any(axis=1)
+    best, x = stakes.argmin(axis=1), np.zeros((S, A))
+    x[states, best] = going
+    return x, np.where(going, stakes[states, best], 0.0) - value
+
+
+def compact(rows: Rows, policy: Array | None = None) -> CompactRows:
+    """The rows of all pairs, or those of the chain of a policy (S, A)."""
+    ptr, states, data = rows.indptr, rows.indices, rows.data
+    if policy is not None:
+        lengths, x = np.diff(ptr), np.ravel(policy)
+        kept = np.repeat(x > 0, lengths)
+        ptr = np.append(0, np.cumsum(np.where(x > 0, lengths, 0)))[:: policy.shape[1]].copy()
+        states, data = states[kept], (np.repeat(x, lengths) * data)[kept]
+    S, none = rows.costs.shape[0], np.zeros(0)
+    return CompactRows(S, ptr, states, data, np.zeros_like(ptr), NONE, none, none, NONE, none)
 
 
 def least_costs(rows: Rows) -> Array:
@@ -68,11 +88,12 @@ def least_costs(rows: Rows) -> Array:
     return np.where(np.isfinite(least), least, 0.0)
 
 
-def _solve(rows: Rows, x: Array, right: Array) -> Array:
-    S = right.size
-    found, limits = np.empty(S), (linear.PRODUCTS, linear.RATE, linear.SLACK, ROUGH)
-    if S > linear.SMALL and _native.relax(rows, x, right, *limits, found):
-        return found
-    chain = np.zeros((S, S))
-    _native.spell_mean(rows, x, chain)
-    return linear.direct(chain, rows.discount, right)
+def _solve(chain: CompactRows, discount: float, right: Array) -> Array:
+    if right.size > linear.SMALL:
+        found = linear.relax(chain, discount, right, ROUGH * (1 - discount))
+        if found is not None:
+            return found
+    return linear.direct(chain.dense(), discount, right)
+
+
+NONE = np.zeros(0, dtype=np.int32)

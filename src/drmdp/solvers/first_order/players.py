@@ -47,9 +47,10 @@ import numpy as np
 from drmdp import _native
 from drmdp._typing import Array
 from drmdp.core import threads as workers
+from drmdp.criteria import linear
 from drmdp.layout.layout import Layout
 from drmdp.prox.registry import Push, family_of, project_on_simplex, project_states, remember
-from drmdp.solvers.mean_start import Rows
+from drmdp.solvers.mean_start import Rows, compact
 
 MIX = 0.05
 """Entropy: share of the uniform row at the beginning, if θ allows it; a probability of 0 would stay 0."""
@@ -166,9 +167,9 @@ class Players:
         policy, nature, far = self._regrets()
         known = np.where(far < (1 - REACHED) * self._layout.radius, nature, 0.0)
         gain = policy + known
-        layout, total = self._layout, np.empty(gain.size)
+        layout = self._layout
         rows = Rows(layout.indptr, layout.indices, self.mean, layout.costs, layout.available, layout.discount)
-        _native.relax(rows, self.policy, gain, FORECAST, 1.0, np.inf, 0.0, total)
+        *_, (total, _) = linear.relaxing(compact(rows, self.policy), layout.discount, gain, FORECAST + 1)
         return np.where(layout.available.any(axis=1), total, 0.0)
 
     def _regrets(self) -> tuple[Array, Array, Array]:
