@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array
-from drmdp.bellman.conic.operator import Answer, Entries
+from drmdp.bellman.conic.operator import Entries
 from drmdp.errors import MissingExtra
 from drmdp.sets import AmbiguitySet
 
@@ -44,7 +44,7 @@ class ConeProgram:
         self._entries, self._ball = entries, ball
         self._solvers: dict[bool, tuple[Any, Any, Any, Array]] = {}  # by "the policy is free"
 
-    def update(self, stakes: Array, room: Array) -> Answer:
+    def update(self, stakes: Array, room: Array) -> tuple[Array, Array]:
         """Solve max γ; see `Program`."""
         entries = self._entries
         solver, matrix, place, rhs = self._solver(free=True)
@@ -53,31 +53,15 @@ class ConeProgram:
         rhs[first : first + entries.n_actions] = room
         solver.update(A=matrix, b=rhs)
         solution = solver.solve()
-        dual = np.array(solution.z)
-        policy = np.maximum(dual[first : first + entries.n_actions], 0.0)
-        return self._answer(policy / policy.sum(), np.array(solution.x)[:-1], dual, first + entries.n_actions)
+        policy = np.maximum(np.array(solution.z)[first : first + entries.n_actions], 0.0)
+        return policy / policy.sum(), np.array(solution.x)[:-1]
 
-    def evaluate(self, stakes: Array) -> Answer:
+    def evaluate(self, stakes: Array) -> Array:
         """Solve with the policy inside the stakes; see `Program`."""
         entries = self._entries
         solver, *_ = self._solver(free=False)
         solver.update(q=-entries.weights[entries.i] * stakes)
-        solution = solver.solve()
-        first = entries.n_actions * entries.weights.size + entries.a.size
-        none = np.zeros(entries.n_actions)
-        return self._answer(none, np.array(solution.x), np.array(solution.z), first)
-
-    def _answer(self, policy: Array, displacement: Array, dual: Array, cones: int) -> Answer:
-        entries = self._entries
-        A, N = entries.n_actions, entries.weights.size
-        price = dual[cones : cones + 1] if not self._ball.by_kernel else dual[cones + self._heads()] / entries.weights
-        thresholds = dual[: A * N].reshape(A, N) / entries.weights
-        return Answer(policy, np.maximum(price, 0.0) / (2 * self._size()), thresholds, displacement)
-
-    def _heads(self) -> Any:
-        """Offsets of the first rows of the cones of order ∞."""
-        sizes = np.bincount(self._entries.i, minlength=self._entries.weights.size)
-        return np.concatenate([[0], np.cumsum(sizes + 1)[:-1]])
+        return np.array(solver.solve().x)
 
     def _solver(self, free: bool) -> tuple[Any, Any, Any, Array]:
         if free not in self._solvers:
@@ -104,12 +88,13 @@ class ConeProgram:
             heads, kinds = np.array([0]), [clarabel.SecondOrderConeT(E + 1)]
             n_rows = cones + E + 1
         else:
-            heads = self._heads()
+            sizes = np.bincount(entries.i, minlength=N)
+            heads = np.concatenate([[0], np.cumsum(sizes + 1)[:-1]])
             inside = np.zeros(E, dtype=np.int64)
             by_kernel = np.argsort(entries.i, kind="stable")
             inside[by_kernel] = np.arange(E) + entries.i[by_kernel] + 1
             parts.append((cones + inside, column, -np.ones(E)))
-            kinds = [clarabel.SecondOrderConeT(int(k) + 1) for k in np.bincount(entries.i, minlength=N)]
+            kinds = [clarabel.SecondOrderConeT(int(k) + 1) for k in sizes]
             n_rows = cones + E + N
         rows, columns, values = (np.concatenate(x) for x in zip(*parts, strict=True))
         matrix = sparse.csc_matrix((values, (rows, columns)), shape=(n_rows, E + (1 if free else 0)))

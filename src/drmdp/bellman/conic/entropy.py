@@ -16,7 +16,7 @@ from scipy import sparse
 
 from drmdp._typing import Array
 from drmdp.bellman.conic.cone import clarabel, settings
-from drmdp.bellman.conic.operator import Answer, Entries
+from drmdp.bellman.conic.operator import Entries
 from drmdp.sets import AmbiguitySet
 
 
@@ -33,7 +33,7 @@ class Entropy:
         self._sums = entries.n_actions * entries.weights.size
         self._solvers: dict[bool, tuple[Any, Any, Any, Array, Array]] = {}  # by "the policy is free"
 
-    def update(self, stakes: Array, room: Array) -> Answer:
+    def update(self, stakes: Array, room: Array) -> tuple[Array, Array]:
         """Solve max γ; see `Program`."""
         entries = self._entries
         solver, matrix, place, rhs, _ = self._solver(free=True)
@@ -42,24 +42,16 @@ class Entropy:
         rhs[own] = room
         solver.update(A=matrix, b=rhs)
         solution = solver.solve()
-        dual = np.array(solution.z)
-        policy = np.maximum(dual[own], 0.0)
-        return self._answer(policy / policy.sum(), solution, dual[own.stop])
+        policy = np.maximum(np.array(solution.z)[own], 0.0)
+        return policy / policy.sum(), np.array(solution.x)[: stakes.size]
 
-    def evaluate(self, stakes: Array) -> Answer:
+    def evaluate(self, stakes: Array) -> Array:
         """Solve with the policy inside the stakes; see `Program`."""
         entries = self._entries
         solver, _, _, _, objective = self._solver(free=False)
         objective[: stakes.size] = -entries.weights[entries.i] * stakes
         solver.update(q=objective)
-        solution = solver.solve()
-        return self._answer(np.zeros(entries.n_actions), solution, np.array(solution.z)[self._sums])
-
-    def _answer(self, policy: Array, solution: Any, price: float) -> Answer:
-        entries = self._entries
-        shape = entries.n_actions, entries.weights.size
-        multipliers = np.array([max(entries.scale * price, 0.0)])
-        return Answer(policy, multipliers, np.zeros(shape), np.array(solution.x)[: entries.a.size])
+        return np.array(solver.solve().x)[: stakes.size]
 
     def _solver(self, free: bool) -> tuple[Any, Any, Any, Array, Array]:
         if free not in self._solvers:

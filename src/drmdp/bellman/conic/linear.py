@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array
-from drmdp.bellman.conic.operator import Answer, Entries
+from drmdp.bellman.conic.operator import Entries
 from drmdp.errors import MissingExtra
 from drmdp.sets import AmbiguitySet
 
@@ -62,42 +62,35 @@ class LinearProgram(ABC):
     def _ball_parts(self, column: Any, kernel: Any) -> list[tuple[Any, Any, Any]]:
         """Rows, columns and coefficients of the ball; `kernel` is that of each column up or down. Rows beyond the last are ≤ 0."""
 
-    def update(self, stakes: Array, room: Array) -> Answer:
+    def update(self, stakes: Array, room: Array) -> tuple[Array, Array]:
         """Solve max γ; see `Program`."""
         solver = self._solver(free=True)
         for row, column, z in zip(self._gamma_rows[self._pair_action], self._means, stakes[self._first], strict=True):
             solver.changeCoeff(int(row), int(column), -float(z))
         rows = self._gamma_rows.astype(np.int32)
         solver.changeRowsBounds(rows.size, rows, np.full(rows.size, -highspy.kHighsInf), room)
-        value, dual = self._run(solver)
+        displacement, dual = self._run(solver)
         policy = np.maximum(-dual[self._gamma_rows], 0.0)
-        return self._answer(policy / policy.sum(), value, dual)
+        return policy / policy.sum(), displacement
 
-    def evaluate(self, stakes: Array) -> Answer:
+    def evaluate(self, stakes: Array) -> Array:
         """Solve with the policy inside the stakes; see `Program`."""
         solver = self._solver(free=False)
         cost = -stakes[self._first]
         solver.changeColsCost(cost.size, self._means.astype(np.int32), cost)
-        return self._answer(np.zeros(self._entries.n_actions), *self._run(solver))
-
-    def _answer(self, policy: Array, value: Array, dual: Array) -> Answer:
-        entries = self._entries
-        A, N = entries.n_actions, entries.weights.size
-        displacement = value[: entries.a.size].copy()
-        displacement[self._down] -= value[entries.a.size : entries.a.size + self._down.size]
-        price = -dual[self._ball_rows] if self._ball_rows.size else np.zeros(N)
-        if self._ball.by_kernel:
-            price = price / entries.weights
-        thresholds = -dual[self._sum_rows].reshape(A, N) / entries.weights
-        return Answer(policy, np.maximum(price, 0.0), thresholds, displacement)
+        return self._run(solver)[0]
 
     def _run(self, solver: Any) -> tuple[Array, Array]:
+        """Displacements and the duals of the rows."""
         solver.run()
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:  # a bad warm start: once more, cold
             solver.clearSolver()
             solver.run()
-        solution = solver.getSolution()
-        return np.array(solution.col_value), np.array(solution.row_dual)
+        solution, E = solver.getSolution(), self._entries.a.size
+        value = np.array(solution.col_value)
+        displacement = value[:E]
+        displacement[self._down] -= value[E : E + self._down.size]
+        return displacement, np.array(solution.row_dual)
 
     def _solver(self, free: bool) -> Any:
         if free not in self._solvers:

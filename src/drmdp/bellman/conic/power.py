@@ -17,7 +17,7 @@ from scipy import sparse
 
 from drmdp._typing import Array
 from drmdp.bellman.conic.cone import settings
-from drmdp.bellman.conic.operator import Answer, Entries
+from drmdp.bellman.conic.operator import Entries
 from drmdp.errors import MissingExtra
 from drmdp.sets import AmbiguitySet
 
@@ -25,8 +25,6 @@ try:
     import clarabel
 except ImportError as error:
     raise MissingExtra("clarabel", "conic") from error
-
-STILL = 1e-6  # a kernel that moves less than this is given a direction nonetheless
 
 
 class PowerProgram:
@@ -38,15 +36,12 @@ class PowerProgram:
         self._entries, self._ball = entries, ball
         self._order: Any = ball.order  # type: ignore[attr-defined]
 
-    def update(self, stakes: Array, room: Array) -> Answer:
-        """Solve max γ; see `Program`."""
-        return self._solve(stakes, room)
-
-    def evaluate(self, stakes: Array) -> Answer:
+    def evaluate(self, stakes: Array) -> Array:
         """Solve with the policy inside the stakes; see `Program`."""
-        return self._solve(stakes, None)
+        return self.update(stakes, None)[1]
 
-    def _solve(self, stakes: Array, room: Array | None) -> Answer:
+    def update(self, stakes: Array, room: Array | None) -> tuple[Array, Array]:
+        """Solve max γ; see `Program`."""
         entries = self._entries
         E, A, N, w = entries.a.size, entries.n_actions, entries.weights.size, entries.weights
         rows, own, free, gamma = _Rows(), np.arange(E), room is not None, 2 * E + 2 * N
@@ -56,7 +51,6 @@ class PowerProgram:
         if free:
             gain = (entries.a, own, -w[entries.i] * stakes)
             rows.add(A, [gain, (np.arange(A), np.full(A, gamma), 1.0)], room, clarabel.NonnegativeConeT(A))
-        bound = rows.count
         self._bound_distances(rows)
         matrix, rhs = rows.made(gamma + 1)
         objective = np.zeros(gamma + 1)
@@ -65,10 +59,8 @@ class PowerProgram:
             objective[:E] = -w[entries.i] * stakes
         none = sparse.csc_matrix((gamma + 1, gamma + 1))
         solution = clarabel.DefaultSolver(none, objective, matrix, rhs, rows.cones, settings()).solve()
-        dual, moved = np.array(solution.z), np.array(solution.x)[:E]
-        policy = np.maximum(dual[first : first + A], 0.0) if free else np.zeros(A)
-        thresholds = dual[: A * N].reshape(A, N) / w
-        return Answer(policy / policy.sum() if free else policy, self._prices(dual[bound:], moved), thresholds, moved)
+        policy = np.maximum(np.array(solution.z)[first : first + A], 0.0)
+        return policy / (policy.sum() if free else 1.0), np.array(solution.x)[:E]
 
     def _bound_distances(self, rows: _Rows) -> None:
         """Bound the distance of each kernel from above, and their mean of order p."""
@@ -92,18 +84,6 @@ class PowerProgram:
         for i in range(N if p > 1 else 0):
             ends = [(np.array([0]), part[i : i + 1], -1.0), (np.array([2]), far[i : i + 1], -1.0)]
             rows.add(3, ends, np.array([0.0, reach, 0.0]), clarabel.PowerConeT(1 / p))
-
-    def _prices(self, dual: Array, moved: Array) -> Array:
-        """Prices of the distances, for ℓ2 of their squares, from the multipliers of what `_bound_distances` added."""
-        entries, metric = self._entries, self._ball.metric  # type: ignore[attr-defined]
-        E, N, w = entries.a.size, entries.weights.size, entries.weights
-        if metric == "l2":
-            heads = np.concatenate([[0], np.cumsum(np.bincount(entries.i, minlength=N) + 1)[:-1]])
-            distance = np.sqrt(np.bincount(entries.i, moved * moved, minlength=N))
-            return np.asarray(np.maximum(dual[heads], 0.0) / w / (2 * entries.scale * np.maximum(distance, STILL)))
-        both = np.maximum(dual[: 2 * E], 0.0)
-        price = dual[2 * E : 2 * E + N] if metric == "l1" else np.bincount(np.tile(entries.i, 2), both, minlength=N)
-        return np.asarray(np.maximum(price, 0.0) / w)
 
 
 class _Rows:
