@@ -228,6 +228,19 @@ class Files:
         shutil.rmtree(self._fresh, ignore_errors=True)
 
 
+def index_of(format: str, head: Any, shape: list[int], **more: Any) -> dict[str, Any]:
+    """What model.json says of a model, or of its head."""
+    index = {"format": format, "shape": shape, "discount": head.discount, "weights": head.weights.tolist(), **more}
+    for name in ("actions", "kernel_names"):
+        if not isinstance(getattr(head, name), range):
+            index[name] = texts.listed(name, getattr(head, name))
+    if head.notes:
+        index["notes"] = list(head.notes)
+    if head.start is not None:
+        index["start"] = head.start
+    return index
+
+
 def _keep_access(fresh: Path, target: Path) -> None:
     """Give a directory and its files the permissions of an older model's."""
     if (target / INDEX).exists():
