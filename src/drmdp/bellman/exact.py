@@ -84,7 +84,7 @@ class Remembered:
 
     def kernel(self) -> Any:
         """Mean kernel, (S, A, S)."""
-        kernel = MeanKernel(*self.model.available.shape, self.pairs)
+        kernel = MeanKernel(self.model.n_states, self.model.n_actions, self.pairs)
         return kernel if self.model.is_sparse else np.asarray(kernel)
 
     def pairs(self) -> Rows:

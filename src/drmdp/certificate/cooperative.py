@@ -11,9 +11,8 @@ A policy that is given shares what she has among its actions, as in the set: the
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -38,19 +37,9 @@ def pairs_of(layout: Layout) -> Layout:
     return by_pair(layout._replace(radius=radius))
 
 
-class Single(NamedTuple):
-    """A set as one pair sees it: its key, with the whole budget for the one action."""
-
-    key: Hashable
-    by_kernel: bool
-    order: Any = None
-    by_pair: bool = False
-    moves: str = "states"
-
-
-def single(ball: AmbiguitySet) -> Any:
-    """The set of a pair."""
-    return Single(ball.key, ball.by_kernel, getattr(ball, "order", None))
+def single(ball: AmbiguitySet) -> AmbiguitySet:
+    """The set of a pair, with the whole budget for the one action."""
+    return ball.each if ball.by_pair else ball
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def mapped(path: Path, folder: int | None, index: dict[str, Any]) -> EventModel:
     _stored.check_index(index, ENTRIES)
     N, S, A, E = _stored.shape_of(index["shape"], "four", "N, S, A, E")
     found = _stored.mapped(path, folder, FIELDS)
-    _check_shapes((N, S, A, E), found)
+    _check_shapes(N, S, A, E, found)
     kernel_names, actions = (
         _stored.names("kernel_names", index.get("kernel_names"), N),
         _stored.names("actions", index.get("actions"), A),
@@ -162,8 +162,7 @@ def _check_next(model: EventModel) -> None:
             )
 
 
-def _check_shapes(sizes: tuple[int, int, int, int], found: dict[str, Any]) -> None:
-    N, S, A, E = sizes
+def _check_shapes(N: int, S: int, A: int, E: int, found: dict[str, Any]) -> None:
     for name in ("laws", "next"):
         if name not in found:
             raise InputError(f"{name}: missing")

@@ -74,13 +74,6 @@ class Program(Protocol):
         """Displacement of max Σ_i w_i stakes·(y − ŷ)/ρ; stakes (E,) include the policy."""
 
 
-class Direct(Protocol):
-    """A set that poses the programs of its states itself; its claims are those of the exact operator."""
-
-    def sweep(self, value: Array, policy: Array | None, start: int, stop: int) -> Update:
-        """Update the states start … stop − 1, or evaluate a policy (S, A)."""
-
-
 class ConicOperator:
     """Bellman operator of a (model, set) on Clarabel and HiGHS."""
 
@@ -92,7 +85,7 @@ class ConicOperator:
         if not program:
             raise InputError(f"{ball.short} has no conic program; take the exact backend")
         self._new: Any = load(program)
-        self._direct: Direct | None = self._new(model, ball) if hasattr(self._new, "sweep") else None
+        self._direct: Any = self._new(model, ball) if hasattr(self._new, "sweep") else None
         self.chunk = 1 if self._direct is None else model.n_states
         self._twin = ExactOperator(model, ball, self.threads)
         self._radii = ball.radii(model)
@@ -109,7 +102,7 @@ class ConicOperator:
 
     def _sweep(self, value: Array, policy: Array | None, start: int, stop: int) -> Update:
         if self._direct is not None:
-            return self._direct.sweep(value, policy, start, stop)
+            return self._direct.sweep(value, policy, start, stop)  # type: ignore[no-any-return]
         model, own, shape = self.model, slice(start, stop), self.model.available.shape
         kernels, _ = self._rows(start, stop)
         x = np.zeros(shape) if policy is None else np.where(model.available, policy, 0.0)
