@@ -14,7 +14,6 @@ Claim: q.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -22,7 +21,7 @@ from scipy.optimize import linprog
 
 from drmdp import _native
 from drmdp._typing import Array
-from drmdp.bellman.conic.cone import clarabel, settings
+from drmdp.bellman.conic.cone import Constraints, clarabel, settings
 from drmdp.bellman.conic.direct import DirectOperator, Game
 from drmdp.sets.reweighting import Reweighting
 
@@ -95,28 +94,20 @@ def linear(kind: str, size: float, w: Array, g: Array) -> tuple[Array, Array]:
 
 def conic(kind: str, size: float, w: Array, g: Array) -> tuple[Array, Array]:
     """kl, burg and chi2. Columns: q, for the entropies what each costs, and γ. Rows: the sum, γ, signs or the budget, the cones."""
-    n, N = g.shape
-    eye, last = np.eye(N), np.zeros((N, 1))
+    (n, N), q, rows = g.shape, np.arange(g.shape[1]), Constraints()
+    gamma, one, (k, i) = N if kind == "chi2" else 2 * N, np.zeros(N, dtype=int), np.indices(g.shape).reshape(2, -1)
+    rows.add([(one, q, 1.0)], 1.0, clarabel.ZeroConeT(1))
+    rows.add([(k, i, -g.ravel()), (np.arange(n), np.full(n, gamma), 1.0)], 0.0, clarabel.NonnegativeConeT(n))
     if kind == "chi2":
-        head = np.vstack([np.zeros((1, N)), -eye / np.sqrt(w)])
-        blocks = [np.hstack([-eye, last]), np.hstack([head, np.zeros((N + 1, 1))])]
-        rhs = [np.zeros(N), np.r_[math.sqrt(size), -np.sqrt(w)]]
-        cones = [clarabel.NonnegativeConeT(n + N), clarabel.SecondOrderConeT(N + 1)]
+        rows.add([(q, q, -1.0)], 0.0, clarabel.NonnegativeConeT(N))
+        rows.add([(1 + q, q, -1 / np.sqrt(w))], np.r_[math.sqrt(size), -np.sqrt(w)], clarabel.SecondOrderConeT(N + 1))
     else:
-        place = 1 if kind == "kl" else 2
-        cone = np.zeros((3 * N, 2 * N + 1))
-        cone[3 * np.arange(N), N + np.arange(N)] = 1.0
-        cone[3 * np.arange(N) + place, np.arange(N)] = -1.0
-        given = np.zeros(3 * N)
-        given[3 - place :: 3] = w
-        blocks, rhs = [np.r_[np.zeros(N), np.ones(N), 0.0][None], cone], [np.array([size]), given]
-        cones = [clarabel.NonnegativeConeT(n + 1), *(clarabel.ExponentialConeT() for _ in range(N))]
-    more = blocks[0].shape[1] - N - 1
-    first = np.r_[np.ones(N), np.zeros(more + 1)][None]
-    gains = np.hstack([-g, np.zeros((n, more)), np.ones((n, 1))])
-    matrix: Any = sparse.csc_matrix(np.vstack([first, gains, *blocks]))
-    objective = -np.r_[np.zeros(N + more), 1.0]
-    zero = sparse.csc_matrix((objective.size, objective.size))
-    b = np.concatenate([[1.0], np.zeros(n), *rhs])
-    found = clarabel.DefaultSolver(zero, objective, matrix, b, [clarabel.ZeroConeT(1), *cones], settings()).solve()
+        given, place = np.zeros((N, 3)), 1 if kind == "kl" else 2
+        given[:, 3 - place] = w
+        rows.add([(one, N + q, 1.0)], size, clarabel.NonnegativeConeT(1))
+        cones = [clarabel.ExponentialConeT()] * N
+        rows.add([(3 * q, N + q, 1.0), (3 * q + place, q, -1.0)], given.ravel(), *cones)
+    matrix, rhs = rows.made(gamma + 1)
+    zero, objective = sparse.csc_matrix((gamma + 1, gamma + 1)), np.append(np.zeros(gamma), -1.0)
+    found = clarabel.DefaultSolver(zero, objective, matrix, rhs, rows.cones, settings()).solve()
     return np.array(found.z)[1 : 1 + n], np.array(found.x)[:N]
