@@ -66,7 +66,6 @@ class DirectOperator(ABC):
             new[s - start] = worth.min() if policy is None else share @ worth
         low, high, found = levels.both_steps(u[start:stop], shift, model, new, new, slice(start, stop))
         claim = self._twin.evaluate(value, x, start, stop).claim
-        asked = np.where(
-            (x > 0) | (not self.ball.by_pair), claim.by_action, 1.0
-        )  # or those not played count as not asked
+        # of an action that is not played nobody was asked, says a 0
+        asked = np.where((x > 0) | (not self.ball.by_pair), claim.by_action, 1.0)
         return Update(found, low, high, x[start:stop], Tabled(kernel), claim._replace(by_action=asked, by_kernel=kept))
