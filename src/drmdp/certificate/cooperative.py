@@ -11,8 +11,9 @@ A policy that is given shares what she has among its actions, as in the set: the
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,9 +38,19 @@ def pairs_of(layout: Layout) -> Layout:
     return by_pair(layout._replace(radius=radius))
 
 
-def single(ball: AmbiguitySet) -> AmbiguitySet:
-    """The set of a pair, with the whole budget for the one action."""
-    return ball.each if ball.by_pair else ball
+class Single(NamedTuple):
+    """A set as one pair sees it: its key, with the whole budget for the one action."""
+
+    key: Hashable
+    by_kernel: bool
+    order: Any = None
+    by_pair: bool = False
+    moves: str = "states"
+
+
+def single(ball: AmbiguitySet) -> Any:
+    """The set of a pair."""
+    return Single(ball.key, ball.by_kernel, getattr(ball, "order", None))
 
 
 @dataclass(frozen=True)
