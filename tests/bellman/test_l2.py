@@ -137,7 +137,7 @@ def rederived(case, layout, out, memory):
                 value += layout.weights[i] * ((x * u - e).max() + e @ y)
                 price[i] += e @ e
         upper[s] = data.base[s] + unit * min(value + layout.radius[s] * (layout.weights @ np.sqrt(price)), 0.0)
-    lower = certificate.lower(data, certificate.feasible(ball, data, kernels))
+    lower, _ = certificate.lower(data, certificate.feasible(ball, data, kernels))
     shift = layout.discount * levels.level(case.value, case.model)
     return upper + shift, lower + shift
 

@@ -10,7 +10,7 @@ import ranges
 from decks import SETS, often
 from drmdp.bellman.exact import ExactOperator
 from drmdp.certificate import RobustProver
-from drmdp.certificate.view import view
+from drmdp.certificate.compressed import view
 from drmdp.core import threads as workers
 from drmdp.layout import top
 from drmdp.layout.point import point_at
@@ -108,7 +108,7 @@ def looked(monkeypatch):
         return states
 
     monkeypatch.setattr("drmdp.layout.point.in_order", noted)
-    monkeypatch.setattr("drmdp.certificate.view.in_order", noted)
+    monkeypatch.setattr("drmdp.certificate.compressed.in_order", noted)
     return found
 
 

@@ -1,7 +1,6 @@
 """Bounds hold whatever the witness, and to the last digit: against `reference`, and exactly against `rational`."""
 
 from fractions import Fraction
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,11 +12,14 @@ import rational
 import reference
 from drmdp.bellman.conic.operator import ConicOperator
 from drmdp.bellman.nominal import NominalOperator
+from drmdp.certificate import RobustProver
 from drmdp.certificate import dense as certificate
 from drmdp.certificate.dense import Witness
 from drmdp.core import levels, surveys
 from drmdp.criteria.discounted import bounds
+from drmdp.layout.memory import Memory
 from drmdp.sets import PAIRS
+from drmdp.solvers.problem import Problem
 
 EVERY_PAIR = pytest.mark.parametrize("pair", PAIRS, ids=[f"{metric}-{order:g}" for metric, order in PAIRS])
 OFTEN = [pytest.param(6, 1, id="few"), pytest.param(100, 2, id="many", marks=pytest.mark.fuzz)]
@@ -46,38 +48,38 @@ def soiled(rng, array, *dirt):
 
 
 def wrong_witness(rng, model, ball, value):
-    """Draw a witness that no solver stands behind; only the policy is one."""
+    """Draw a policy, and a witness that no solver stands behind."""
     S, y = model.n_states, nominal(model)
-    size = np.abs(model.cost_range).max() + np.abs(value).max() + 1e-300
+    policy, good = good_witness(model, ball, value, random_policy(rng, model))
     if rng.random() < 0.5:  # nearly right is more dangerous than all wrong
-        good, off = good_witness(model, ball, value, random_policy(rng, model)), 10 ** rng.uniform(-12, -1)
-        noise = [1 + off * rng.standard_normal(x.shape) for x in (good.multipliers, good.thresholds, good.kernels)]
-        moved = y + noise[2] * (good.kernels - y)
-        return Witness(good.policy, noise[0] * good.multipliers, noise[1] * good.thresholds, moved)
-    of_kernel = y.shape[2:3] if ball.order == np.inf else ()
-    multipliers = size * 10 ** rng.uniform(-6, 2, (S, *of_kernel))
-    thresholds = size * rng.standard_normal(y.shape[:3])
+        off = 10 ** rng.uniform(-12, -1)
+        noise = [1 + off * rng.standard_normal(x.shape) for x in (good.kernels, *good.memory)]
+        memory = Memory(*(part * own for part, own in zip(noise[1:], good.memory, strict=True)))
+        return policy, Witness(y + noise[0] * (good.kernels - y), memory)
+    size = np.abs(model.cost_range).max() + np.abs(value).max() + 1e-300
+    dirt = 0.0, -1.0, size, -size, np.nan, np.inf, -np.inf, 1e-300, 1e150, -1e300
+    memory = Memory(*(soiled(rng, rng.standard_normal(part.shape), *dirt) for part in good.memory))
     kernels = y + 10 ** rng.uniform(-6, 0) * (rng.dirichlet(np.ones(S), y.shape[:3]) - y)
-    return Witness(
-        random_policy(rng, model),
-        soiled(rng, multipliers, 0.0, -size, np.nan, np.inf, -np.inf, 1e-300, 1e150, 1e300),
-        soiled(rng, thresholds, 0.0, size, -size, np.nan, np.inf, -np.inf, 1e150, -1e300),
-        soiled(rng, kernels, 0.0, 0.0, -1.0, 0.3, 2.0, np.nan, np.inf, -np.inf, 5e-324, 1e308),
-    )
+    kernels = soiled(rng, kernels, 0.0, 0.0, -1.0, 0.3, 2.0, np.nan, np.inf, -np.inf, 5e-324, 1e308)
+    return policy, Witness(kernels, memory)
 
 
 def good_witness(model, ball, value, policy=None):
-    """Return what the conic operator hands over."""
-    with mock.patch.object(certificate, "derive", side_effect=certificate.derive) as derive:
-        operator, S = ConicOperator(model, ball), model.n_states
-        operator.update(value, 0, S) if policy is None else operator.evaluate(value, policy, 0, S)
-    return derive.call_args.args[3]
+    """Return a policy and what the conic operator hands over for it."""
+    operator, S = ConicOperator(model, ball), model.n_states
+    found = operator.update(value, 0, S) if policy is None else operator.evaluate(value, policy, 0, S)
+    return found.policy, found.claim
 
 
-def derive(model, ball, value, witness, fixed=False):
+def derive(model, ball, value, claim, fixed=False):
     """Bounds on the step, and the mean kernel."""
-    _, low, high, mean = certificate.derive(model, ball, value, witness, 0, model.n_states, fixed)
-    return low, high, mean
+    proof = RobustProver(model, ball, 1).prove(value, *claim, fixed)
+    return proof.lower_step, proof.upper_step, proof.kernel
+
+
+def proved(model, ball, value):
+    """A conic sweep with its bounds proved."""
+    return Problem(ConicOperator(model, ball)).proved(value)
 
 
 # ---------------------------------------------------------------------- one sweep, any witness
@@ -102,7 +104,7 @@ def test_bounds_hold_for_any_witness(pair, n, seed):
             witness = wrong_witness(rng, model, ball, value)
             low, high, mean = derive(model, ball, value, witness)
             low_fixed, high_fixed, _ = derive(model, ball, value, witness, fixed=True)
-            least_fixed, most_fixed = enclosure(model, ball, value, witness.policy)
+            least_fixed, most_fixed = enclosure(model, ball, value, witness[0])
             assert np.all(np.isfinite([low, high, low_fixed, high_fixed])), name
             assert np.all(value + low <= most), name
             assert np.all(value + low_fixed <= most_fixed), name
@@ -119,7 +121,7 @@ def test_kernels_are_brought_into_the_ball(pair, n):
     rng = np.random.default_rng(3)
     for name, model, ball, value in cases.cases(pair, n, seed=3):
         data = certificate.block(model, ball, value, 0, model.n_states)
-        kernels = wrong_witness(rng, model, ball, value).kernels
+        kernels = wrong_witness(rng, model, ball, value)[1].kernels
         y = certificate.feasible(ball, data, kernels)
         assert reference.violation(model, ball, as_tuple(model, y)).max() < 4e-15, name
         # what is inside stays as it is, up to the room that rounding takes
@@ -141,14 +143,11 @@ def moderate(pair, seed=0):
 
 
 SLIPS = {
-    "threshold": (lambda x, mu, tau, y, yhat: (x, mu, tau + 1e-6, y), 1e-4),
-    "kernel": (lambda x, mu, tau, y, yhat: (x, mu, tau, yhat + (1 + 1e-6) * (y - yhat)), 1e-4),
-    "sums": (lambda x, mu, tau, y, yhat: (x, mu, tau, 3 * y), 1e-9),
-    "more": (lambda x, mu, tau, y, yhat: (x, 1.01 * mu, tau, y), 0.2),
-    "less": (lambda x, mu, tau, y, yhat: (x, 0.99 * mu, tau, y), 0.2),
-    "policy": (lambda x, mu, tau, y, yhat: ((1 - 1e-6) * x + 1e-6 / 3, mu, tau, y), 1e-4),
+    "kernel": (lambda x, y, yhat: (x, yhat + (1 + 1e-6) * (y - yhat)), 1e-4),
+    "sums": (lambda x, y, yhat: (x, 3 * y), 1e-9),
+    "policy": (lambda x, y, yhat: ((1 - 1e-6) * x + 1e-6 / 3, y), 1e-4),
 }
-"""How a good witness goes wrong, and by how much that widens the bounds at most, for stakes between 0 and 20."""
+"""How a good claim goes wrong, and by how much that widens the bounds at most, for stakes between 0 and 20."""
 
 
 @EVERY_PAIR
@@ -161,11 +160,46 @@ def test_a_witness_slightly_wrong_costs_little(pair, slip):
         low, high, _ = derive(model, ball, value, good)
         width = (high - low).max()
         assert width < 1e-8
-        parts = (good.policy, good.multipliers, good.thresholds, good.kernels)
-        slipped_low, slipped_high, _ = derive(model, ball, value, Witness(*change(*parts, nominal(model))))
+        policy, kernels = change(good[0], good[1].kernels, nominal(model))
+        slipped_low, slipped_high, _ = derive(model, ball, value, (policy, good[1]._replace(kernels=kernels)))
         assert np.all(slipped_low <= low + width)
         assert np.all(slipped_high >= high - width)
         assert np.all(slipped_high - slipped_low <= width + most)
+
+
+@EVERY_PAIR
+def test_a_bad_policy_of_a_program_widens_and_does_not_falsify(pair, monkeypatch):
+    """The bound from above is that of the policy, whoever made it; the one from below is that of the kernels alone."""
+    rng = np.random.default_rng(7)
+    model, ball, value = moderate(pair, 1)
+    good, solve = proved(model, ball, value), ConicOperator._solve
+    monkeypatch.setattr(ConicOperator, "_solve", lambda *given: (rng.permutation(solve(*given)[0]), solve(*given)[1]))
+    bad = proved(model, ball, value)
+    least = enclosure(model, ball, value, bad.policy)[0]
+    assert np.abs(bad.lower_step - good.lower_step).max() < 1e-9
+    assert np.all(value + bad.upper_step >= least)
+    assert np.all(bad.upper_step >= good.lower_step)
+    assert np.max(bad.upper_step - good.upper_step) > 1e-3
+
+
+@EVERY_PAIR
+def test_kernels_of_a_program_outside_of_the_ball_are_pulled_in(pair, monkeypatch):
+    """Nature goes twice as far as she may."""
+    model, ball, value = moderate(pair, 1)
+    good, solve, y = proved(model, ball, value), ConicOperator._solve, nominal(model)
+
+    def too_far(self, s, own, *given):
+        share, kernels = solve(self, s, own, *given)
+        return share, y[s, own] + 2 * (kernels - y[s, own])
+
+    monkeypatch.setattr(ConicOperator, "_solve", too_far)
+    bad = proved(model, ball, value)
+    data = certificate.block(model, ball, value, 0, model.n_states)
+    inside = certificate.feasible(ball, data, bad.claim.kernels)
+    assert reference.violation(model, ball, as_tuple(model, bad.claim.kernels)).max() > 0.1 * ball.radius
+    assert reference.violation(model, ball, as_tuple(model, inside)).max() < 4e-15
+    assert np.all(value + bad.lower_step <= enclosure(model, ball, value)[1])
+    assert np.abs(bad.upper_step - good.upper_step).max() < 1e-9
 
 
 @EVERY_PAIR
@@ -173,11 +207,11 @@ def test_the_kernel_of_a_best_response_widens_and_does_not_falsify(pair):
     widened = 0
     for seed in range(4):
         model, ball, value = moderate(pair, seed)
-        good = good_witness(model, ball, value)
-        low, high, _ = derive(model, ball, value, good)
-        worst = np.eye(3)[np.argmax(good.policy, axis=1)]  # a response to the policy itself may be the saddle kernel
-        response = good_witness(model, ball, value, worst)
-        mixed = Witness(good.policy, good.multipliers, good.thresholds, response.kernels)
+        policy, good = good_witness(model, ball, value)
+        low, high, _ = derive(model, ball, value, (policy, good))
+        worst = np.eye(3)[np.argmax(policy, axis=1)]  # a response to the policy itself may be the saddle kernel
+        _, response = good_witness(model, ball, value, worst)
+        mixed = policy, good._replace(kernels=response.kernels)
         wide_low, wide_high, _ = derive(model, ball, value, mixed)
         assert np.all(wide_low <= high)
         assert np.array_equal(wide_high, high)
@@ -220,7 +254,7 @@ def test_steps_enclose_the_exact_one(scale, cost_level, value_level, n, seed):
         model, S = releveled(base, scale, cost_level, rng), base.n_states
         value = np.where(model.terminal, 0, value_level + scale * rng.standard_normal(S))
         exact = rational.bellman(model, ball, [Fraction(v) for v in value])
-        update = ConicOperator(model, ball).update(value, 0, S)
+        update = proved(model, ball, value)
         assert encloses(value, update.lower_step, exact, update.upper_step), name
         for _ in range(4):
             low, high, _ = derive(model, ball, value, wrong_witness(rng, model, ball, value))
@@ -275,7 +309,7 @@ def test_rows_and_weights_count_as_divided_by_their_sums(shape, sign):
     freely = [Fraction(costs[s].min()) + Fraction(0.9) * max(v) for s in range(S)]
     for pair in PAIRS:
         for radius, exact in ((0, nominally), (99, freely)):
-            update = ConicOperator(model, drmdp.Wasserstein(radius, *pair, support="all")).update(value, 0, S)
+            update = proved(model, drmdp.Wasserstein(radius, *pair, support="all"), value)
             assert encloses(value, update.lower_step, exact, update.upper_step)
             assert (update.upper_step - update.lower_step).max() < (1e-8 if radius else 1e-11)
     update = NominalOperator(model, model.mean_kernel).update(value, 0, S)

@@ -12,7 +12,7 @@ import pytest
 
 import drmdp
 from drmdp.certificate import compressed
-from drmdp.certificate.view import rises
+from drmdp.certificate.compressed import rises
 from drmdp.layout.layout import lay_out
 from drmdp.layout.memory import Memory, shapes_of
 from drmdp.sets import PAIRS

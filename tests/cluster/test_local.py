@@ -78,7 +78,7 @@ def test_so_do_parts_that_put_the_top_of_v_in_order(stored, radius, method, monk
         sizes.add(states.size)
         return states
 
-    for part in ("drmdp.layout.point", "drmdp.certificate.view"):
+    for part in ("drmdp.layout.point", "drmdp.certificate.compressed"):
         monkeypatch.setattr(f"{part}.in_order", noted)
     monkeypatch.setattr(top, "LEAST", 8)
     assert_same(model, path, drmdp.Wasserstein(radius, support="all"), parts=(1, 3), method=method, rtol=1e-3)

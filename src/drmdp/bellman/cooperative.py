@@ -22,7 +22,7 @@ from drmdp.certificate.cooperative import CooperativeProver, pairs_of, single, t
 from drmdp.core import levels
 from drmdp.core import threads as workers
 from drmdp.core.cached import cached_property
-from drmdp.core.compact import DENSE, MeanKernel, Rows
+from drmdp.core.compact import DENSE
 from drmdp.layout.layout import lay_out
 from drmdp.layout.memory import Memory, Out, empty_memory
 from drmdp.layout.point import Point, point_at
@@ -34,17 +34,6 @@ from drmdp.sets.registry import entry_of
 class ByPair(Remembered):
     """What a nature that helps plays in an update: a row for each pair as if its action were played."""
 
-    def kernel(self) -> Any:
-        """Her kernel, (S, A, S)."""
-        S, A = self.model.available.shape
-        kernel = MeanKernel(S, A, self.pairs)
-        return kernel if self.model.is_sparse else np.asarray(kernel)
-
-    def pairs(self) -> Rows:
-        """Its rows, one for each pair, in compact form; long after the run files may have changed that it reads."""
-        self.model.check_unchanged()
-        return self._rows(np.ones((self.model.available.size, 1)), by_pair=True)
-
     def chain(self, policy: Array) -> Any:
         """Transitions of the pair (policy, nature), (S, S)."""
         A = policy.shape[1]
@@ -55,13 +44,8 @@ class ByPair(Remembered):
     @property
     def weights(self) -> Array | None:
         """Her mixtures of the N kernels, (S, A, N), if that is what she plays."""
-        if self.family.weights is None:
-            return None
-        own = self.family.weights(self.layout, self.memory, self.share)
-        S, A = self.model.available.shape
-        full = np.zeros((S, A, self.model.n_kernels))
-        full[..., self.model.weights > 0] = own.reshape(S, A, -1)
-        return full
+        found = super().weights
+        return None if found is None else found.reshape(*self.model.available.shape, -1)
 
 
 class CooperativeOperator:

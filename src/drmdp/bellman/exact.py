@@ -84,8 +84,7 @@ class Remembered:
 
     def kernel(self) -> Any:
         """Mean kernel, (S, A, S)."""
-        S, A = self.layout.available.shape
-        kernel = MeanKernel(S, A, self.pairs)
+        kernel = MeanKernel(self.model.n_states, self.model.n_actions, self.pairs)
         return kernel if self.model.is_sparse else np.asarray(kernel)
 
     def pairs(self) -> Rows:

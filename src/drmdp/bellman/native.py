@@ -14,7 +14,7 @@ import numpy as np
 
 from drmdp import _native
 from drmdp.layout import events
-from drmdp.layout.grounded import Grounded, besides, in_unit
+from drmdp.layout.grounded import besides, in_unit
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, Out
 from drmdp.layout.point import Point
@@ -87,11 +87,11 @@ class NativeOrders(NativeFamily):
 class NativeTransport(NativeFamily):
     """A routine for transport: lists say where mass can go."""
 
-    def besides(self, layout: Grounded) -> Any:
+    def besides(self, layout: Layout) -> Any:
         """The lists."""
         return besides(layout)
 
-    def around(self, layout: Grounded) -> Any:
+    def around(self, layout: Layout) -> Any:
         """The rows that the set is around, and the radius in the unit of the lists."""
         return super().around(in_unit(layout))
 

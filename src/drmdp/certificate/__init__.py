@@ -1,12 +1,12 @@
 """Claims become bounds here, and nowhere else.
 
-Whoever solves hands over a *claim*: the few numbers that explain a sweep (`drmdp.layout.memory.Memory`), duals and kernels of a conic program
-(`dense.Witness`), or a policy with a kernel (`Pair`). A claim may be wrong. A `Prover` reads the data itself and turns a claim into bounds that hold
-whatever the claim is worth; a poor claim gives wide bounds. Only the loop of `drmdp.solvers`, and the verbs that make a single sweep, ask it. A
-`Pair` is judged by two runs of that loop (`drmdp.solvers.judge`), whose sweeps are proved here.
+Whoever solves hands over a *claim*: the few numbers that explain a sweep (`drmdp.layout.memory.Memory`), kernels of a conic program with
+such numbers for its policy (`dense.Witness`), or a policy with a kernel (`Pair`). A claim may be wrong. A `Prover` reads the data itself and turns a claim into
+bounds that hold whatever the claim is worth; a poor claim gives wide bounds. Only the loop of `drmdp.solvers`, and the verbs that make a single sweep, ask
+it. A `Pair` is judged by two runs of that loop (`drmdp.solvers.judge`), whose sweeps are proved here.
 
 * `compressed` proves sweeps over compressed data, by routines of `drmdp._native` (`native`);
-* `dense` proves witnesses in plain NumPy, by the formulas of `duals`;
+* `dense` proves what kernels of a conic program attain, in plain NumPy;
 * `fixed_kernel` proves sweeps with one kernel that stays;
 * `membership` brings kernels of any origin into the set, by `membership_linear` and `membership_squares` where it has to search.
 
@@ -72,8 +72,11 @@ class RobustProver:
         if np.shape(policy) != shape:
             raise InputError(f"policy: expected shape {shape}, got {np.shape(policy)}")
         if isinstance(claim, dense.Witness):
-            _, low, high, kernel = dense.derive(model, self.ball, value, claim, 0, model.n_states, fixed)
-            return Proof(low, high, kernel=kernel)
+            above = self.prove(value, policy, claim.memory, fixed=True).upper_step
+            low, _, kernel = dense.attained(
+                model, self.ball, value, claim.kernels, 0, shape[0], policy if fixed else None
+            )
+            return Proof(low, above, kernel=kernel)
         layout = spread_out(model, self.ball)
         memory = self.checked(claim, layout)
         u, shift = levels.around(value, model)

@@ -19,7 +19,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.certificate import Proof, RobustProver, compressed
-from drmdp.certificate.view import Found
+from drmdp.certificate.compressed import Found
 from drmdp.core import levels
 from drmdp.layout.layout import Layout, lay_out
 from drmdp.layout.pairs import by_pair

@@ -1,22 +1,8 @@
-"""Two-sided bounds, re-derived from witnesses and raw data in plain NumPy.
+"""Bounds from below, re-derived from kernels and raw data in plain NumPy.
 
-Nothing here solves anything and nothing here is believed: whoever solves hands over a policy x, multipliers μ, row
-thresholds τ and a tuple of kernels y; this module turns them into bounds that hold *whatever their quality*.
-
-**One state.** Write z_a(t) = c(s,a,t) + λ v(t) and let B be the ball. For every x, μ ≥ 0 and τ, weak duality gives
-
-    F^x(v) = max_{y∈B} Σ_a x_a Σ_i w_i y_ia·z_a  ≤  Σ_i w_i [ R_i(x, μ_i, τ_i) + μ_i θ^q ],
-
-with q = 1 for ℓ1 and ℓ∞, q = 2 for ℓ2, one μ for finite orders and one per kernel for order ∞, and with d = x_a z_a − τ_ia
-
-    ℓ1:   R_i = Σ_a Σ_t ŷ(t) max(x_a z_a(t), x_a max z_a − 2 μ_i)
-    ℓ2:   R_i = Σ_a τ + Σ_t { d ŷ + d²/(4 μ_i)  if  ŷ + d/(2 μ_i) > 0,  else  −μ_i ŷ² }
-    ℓ∞:   R_i = max_{0≤r≤1} Σ_a τ + Σ_t [ d⁺ (ŷ + r) − d⁻ (ŷ − r)⁺ ] − μ_i r     (order ∞: r = θ and μ_i = 0).
-
-R_i is `dual_rows` of the set's proof (`drmdp.certificate.duals`).
-
-In the other direction any y ∈ B gives F_y(v) = min_a Σ_i w_i y_ia·z_a ≤ F(v); a y that is not in B is pulled towards ŷ
-until it is.
+Nothing here solves anything and nothing here is believed: whoever solves hands over a tuple of kernels y; this module turns it into a bound that holds
+*whatever its quality*. Write z_a(t) = c(s,a,t) + λ v(t) and let B be the ball. Any y ∈ B gives F_y(v) = min_a Σ_i w_i y_ia·z_a ≤ F(v); a y that is not in B
+is pulled towards ŷ until it is.
 
 What such steps prove of all states is said in `drmdp.criteria`.
 
@@ -30,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
-from drmdp.certificate.pairs import mixed
 from drmdp.core.levels import EPS, both_steps, level
+from drmdp.layout.memory import Memory
 from drmdp.model import Model
 from drmdp.model.lifted import landed, seen_by, width
 from drmdp.sets import AmbiguitySet
@@ -46,25 +33,17 @@ BLOCK_ENTRIES = 2_000_000
 """How many probabilities are expanded at a time."""
 
 
-@dataclass(frozen=True)
-class Witness:
-    """What an operator hands over for the states of a range; in units of the costs, for z minus its base (see `Block`).
+class Witness(NamedTuple):
+    """What a conic operator hands over for the states of a range: nature's kernels, and what the evaluation of its policy left."""
 
-    N counts the kernels of positive weight.
-    """
-
-    policy: Array  # (n, A)
-    multipliers: (
-        Array  # (n,) for finite orders, (n, N) for order inf; (n, A) and (n, A, N) with a budget for each action
-    )
-    thresholds: Array  # (n, A, N)
-    kernels: Array  # (n, A, N, S), over events where nature moves those
+    kernels: Array  # (n, A, N, S), over events where nature moves those; N counts the kernels of positive weight
+    memory: Memory
 
     @staticmethod
     def join(parts: Sequence[Witness]) -> Witness:
         """Put the witnesses of consecutive ranges together."""
-        names = ("policy", "multipliers", "thresholds", "kernels")
-        return Witness(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        kernels, memories = zip(*parts, strict=True)
+        return Witness(np.concatenate(kernels), Memory(*map(np.concatenate, zip(*memories, strict=True))))
 
 
 @dataclass(frozen=True)
@@ -130,64 +109,24 @@ def block(model: Model, ball: AmbiguitySet, value: Array, start: int, stop: int)
     )
 
 
-# ---------------------------------------------------------------------- one state: from above
-
-
-def upper(ball: AmbiguitySet, data: Block, policy: Array, multipliers: Array, thresholds: Array) -> Array:
-    """U ≥ F^x(v) for the states of a block, (n,); see the module for the formula."""
-    n, A, N, S = data.nominal.shape
-    if ball.by_pair:
-        each = upper(
-            ball.each,
-            data.by_pair(),
-            np.ones((n * A, 1)),
-            *(part.reshape(n * A, *part.shape[2:]) for part in (multipliers, thresholds[:, :, None])),
-        )
-        return mixed(np.where(data.available, policy, 0.0), each.reshape(n, A), +1)
-    x = np.where(data.available, policy, 0.0)
-    xz = x[:, :, None, None] * data.stakes[:, :, None, :]  # (n, A, 1, S)
-    low = np.where(data.allowed[:, :, None, :], xz, -np.inf)
-    top = np.where(data.available, low.max(axis=3)[:, :, 0], 0.0)  # (n, A): what an unconstrained nature gets
-    mu = np.maximum(np.nan_to_num(np.broadcast_to(_columns(multipliers), (n, N)), nan=0.0, posinf=0.0), 0.0)
-    tau = np.nan_to_num(np.broadcast_to(thresholds, (n, A, N)), nan=0.0, posinf=0.0, neginf=0.0)
-    dual_rows = part_of(entry_of(ball).certificate, ball).dual_rows
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        value, size = dual_rows(ball, data, xz, top, mu, tau)  # (n, N) each: bound and Σ|terms|
-    if not ball.by_kernel:  # one multiplier: only the mean over the kernels is a bound
-        value, size = (value @ data.weights)[:, None], (size @ data.weights)[:, None]
-    free = np.broadcast_to(top.sum(axis=1, keepdims=True), value.shape)
-    better = np.isfinite(value) & np.isfinite(size) & (value < free)
-    value = np.where(better, value, free)
-    size = np.where(better, size, np.abs(top).sum(axis=1, keepdims=True))
-    weights = data.weights if ball.by_kernel else np.ones(1)
-    still = (data.radius == 0) & (not ball.free)
-    nominal = (data.nominal * xz).sum(axis=(1, 3)) @ data.weights
-    value = np.where(still, nominal, value @ weights)
-    size = np.where(still, np.abs(data.nominal * xz).sum(axis=(1, 3)) @ data.weights, size @ weights)
-    size = size + np.abs(x[:, :, None] * data.stakes).max(axis=2).sum(axis=1)
-    noise = (x * data.noise).sum(axis=1) + A * EPS * np.abs(data.base)
-    return np.asarray(data.base + value + (A * S + N + 32) * EPS * size + noise)
-
-
-def _columns(multipliers: Array) -> Array:
-    return multipliers[:, None] if multipliers.ndim == 1 else multipliers
-
-
 # ---------------------------------------------------------------------- one state: from below
 
 
-def lower(data: Block, kernels: Array, policy: Array | None = None) -> Array:
-    """L ≤ F_y(v) for a tuple y already made feasible, (n,): the best action's stake, or the given policy's."""
+def lower(data: Block, kernels: Array, policy: Array | None = None) -> tuple[Array, Array]:
+    """L ≤ F_y(v) for a tuple y already made feasible, and F_y(v) up to rounding, (n,): the best action's stake, or the given policy's."""
     _, A, N, S = data.nominal.shape
     mean = np.einsum("i,naij->naj", data.weights, kernels)
     gain = mean * data.stakes
     size = np.abs(gain).sum(axis=2) + np.abs(data.stakes).max(axis=2)
-    stake = data.base[:, None] + gain.sum(axis=2) - (2 * S + N + 32) * EPS * size - data.noise
+    stake = data.base[:, None] + gain.sum(axis=2)
+    least = stake - (2 * S + N + 32) * EPS * size - data.noise
     if policy is None:
-        ended = ~data.available.any(axis=1)
-        return np.where(ended, 0.0, np.where(data.available, stake, np.inf).min(axis=1))
+        there = data.available | ~data.available.any(axis=1, keepdims=True)
+        low, best = (np.where(there, side, np.inf).min(axis=1) for side in (least, stake))
+        return low, best
     played = np.where(data.available, policy, 0.0)
-    return np.asarray((played * stake).sum(axis=1) - (A + 32) * EPS * (played * np.abs(stake)).sum(axis=1))
+    rounding = (A + 32) * EPS * (played * np.abs(least)).sum(axis=1)
+    return np.asarray((played * least).sum(axis=1) - rounding), np.asarray((played * stake).sum(axis=1))
 
 
 def feasible(ball: AmbiguitySet, data: Block, kernels: Array) -> Array:
@@ -209,24 +148,23 @@ def feasible(ball: AmbiguitySet, data: Block, kernels: Array) -> Array:
     return np.asarray(data.nominal + share[:, None, :, None] * (y - data.nominal))
 
 
-def derive(
-    model: Model, ball: AmbiguitySet, value: Array, witness: Witness, start: int, stop: int, fixed: bool = False
-) -> tuple[Array, Array, Array, Array]:
-    """F(v) between its bounds, L − v, U − v and the feasible mean kernel (n, A, S); `fixed`: the policy is given."""
+def attained(
+    model: Model, ball: AmbiguitySet, value: Array, kernels: Array, start: int, stop: int, policy: Array | None
+) -> tuple[Array, Array, Array]:
+    """L − v, F_y(v) and the mean kernel (n, A, S) of tuples (n, A, N, S) once they are feasible; `policy` (n, A) if it is given."""
     n, shift = stop - start, level(value, model)
-    u, model = value - shift, seen_by(ball.moves, model)
-    low, high = np.zeros(n), np.zeros(n)
-    mean = np.zeros((n, model.n_actions, model.n_next))
-    for lo, hi in ranges(model, start, stop):
+    u, seen = value - shift, seen_by(ball.moves, model)
+    low, new, mean = np.zeros(n), np.zeros(n), np.zeros((n, model.n_actions, model.n_next))
+    for lo, hi in ranges(seen, start, stop):
         own = slice(lo - start, hi - start)
-        data = block(model, ball, u, lo, hi)
-        kernels = feasible(ball, data, witness.kernels[own])
-        policy = witness.policy[own]
-        low[own] = lower(data, kernels, policy if fixed else None)
-        high[own] = upper(ball, data, policy, witness.multipliers[own], witness.thresholds[own])
-        mean[own] = landed(model, np.einsum("i,naij->naj", data.weights, kernels), lo)
-    low, high, new = both_steps(u[start:stop], shift, model, low, high, slice(start, stop))
-    return new, low, high, mean
+        data = block(seen, ball, u, lo, hi)
+        y = feasible(ball, data, kernels[own])
+        low[own], new[own] = lower(data, y, None if policy is None else policy[own])
+        mean[own] = landed(seen, np.einsum("i,naij->naj", data.weights, y), lo)
+    (low, _, _), (_, _, new) = (
+        both_steps(u[start:stop], shift, model, side, side, slice(start, stop)) for side in (low, new)
+    )
+    return low, new, mean
 
 
 # ---------------------------------------------------------------------- all states

@@ -48,4 +48,4 @@ def fill_rows(given: Array, pairs: Any, layout: Any) -> Array:
     return np.asarray(np.clip(z + part[pairs] * reach, lower, upper))
 
 
-PROOF = NativeProof("intervals", None, inside=inside)
+PROOF = NativeProof("intervals", inside=inside)

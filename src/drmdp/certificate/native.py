@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from drmdp import _native
-from drmdp.certificate import duals, transport_dense
+from drmdp.certificate import transport_dense
 from drmdp.layout.grounded import besides, in_unit
 from drmdp.sets.registry import entry_of
 
@@ -21,7 +21,6 @@ class NativeProof:
     """The proof of a routine; `mean`: its rows stand for all kernels."""
 
     routine: str
-    dual_rows: duals.Duals | None  # of dense data, where a conic program has such
     mean: bool = False
     extra: Any = None  # what the set has besides
     inside: Any = None  # brings kernels of any origin into the set, where that is not the way of `membership`
@@ -48,12 +47,11 @@ class NativeTransport(NativeProof):
 
 
 class NativeOrders(NativeProof):
-    """The proof of a routine for sets of every finite order; `dual_rows` are those of the metric."""
+    """The proof of a routine for sets of every finite order."""
 
     def of(self, ball: Any) -> NativeProof:
         """That of the order of a ball."""
-        order = float(ball.order)
-        return replace(self, dual_rows=self.dual_rows and duals.of_order(self.dual_rows, order), extra=(order, None))
+        return replace(self, extra=(float(ball.order), None))
 
 
 class NativeOutside(NativeProof):
@@ -63,17 +61,17 @@ class NativeOutside(NativeProof):
         """That of a set."""
         mean = getattr(ball, "around", "kernels") == "mean"
         routine = "outside_radius" if ball.by_kernel else "outside_price"
-        return NativeProof(routine, None, mean, (1.0, None, entry_of(ball).functions))
+        return NativeProof(routine, mean, (1.0, None, entry_of(ball).functions))
 
 
-KL, KL_MEAN = NativeProof("kl", duals.KL), NativeProof("kl", duals.KL, mean=True)
-BURG, BURG_MEAN = NativeProof("burg", duals.BURG), NativeProof("burg", duals.BURG, mean=True)
-CHI2, CHI2_MEAN = NativeProof("chi2", duals.CHI2), NativeProof("chi2", duals.CHI2, mean=True)
-L1, TV = NativeProof("l1", duals.l1, mean=True), NativeProof("tv", duals.tv, mean=True)
-L2, LINF_ORDERS = NativeProof("l2", duals.l2), NativeOrders("linf", duals.linf)
-LINF_1, LINF_INF = (NativeProof("linf", duals.linf, extra=(order, None)) for order in (1.0, math.inf))
-L2_INF, L2_ORDERS = NativeProof("l2_orders", duals.l2, extra=(math.inf, None)), NativeOrders("l2_orders", duals.l2)
-L1_INF, L1_ORDERS = NativeProof("l1_orders", duals.l1, extra=(math.inf, None)), NativeOrders("l1_orders", duals.l1)
-TRANSPORT = NativeTransport("transport", transport_dense.dual_rows, mean=True)
-TRANSPORT_INF = NativeTransport("transport_each", transport_dense.dual_rows)
-OUTSIDE = NativeOutside("outside_price", None)
+KL, KL_MEAN = NativeProof("kl"), NativeProof("kl", mean=True)
+BURG, BURG_MEAN = NativeProof("burg"), NativeProof("burg", mean=True)
+CHI2, CHI2_MEAN = NativeProof("chi2"), NativeProof("chi2", mean=True)
+L1, TV = NativeProof("l1", mean=True), NativeProof("tv", mean=True)
+L2, LINF_ORDERS = NativeProof("l2"), NativeOrders("linf")
+LINF_1, LINF_INF = (NativeProof("linf", extra=(order, None)) for order in (1.0, math.inf))
+L2_INF, L2_ORDERS = NativeProof("l2_orders", extra=(math.inf, None)), NativeOrders("l2_orders")
+L1_INF, L1_ORDERS = NativeProof("l1_orders", extra=(math.inf, None)), NativeOrders("l1_orders")
+TRANSPORT = NativeTransport("transport", mean=True)
+TRANSPORT_INF = NativeTransport("transport_each")
+OUTSIDE = NativeOutside("outside_price")

@@ -72,5 +72,5 @@ def _nearest(model: Model, kernel: Any, each: bool) -> Array:
 
 
 KL_PROOF, BURG_PROOF, CHI2_PROOF, TV_PROOF, CVAR_PROOF, ANY_PROOF = (
-    NativeProof(f"mix_{kind}", None, inside=inside) for kind in ("kl", "burg", "chi2", "tv", "cvar", "any")
+    NativeProof(f"mix_{kind}", inside=inside) for kind in ("kl", "burg", "chi2", "tv", "cvar", "any")
 )

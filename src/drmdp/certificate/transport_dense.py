@@ -1,6 +1,4 @@
-"""Transport on dense data: the dual bound, and kernels that surely are in the ball; see `drmdp.certificate.dense` and `membership`.
-
-    R_i = Σ_a Σ_j ŷ_ia(j) max_k [x_a z_a(k) − μ_i D(j, k)]
+"""Transport on dense data: kernels that surely are in the ball; see `drmdp.certificate.dense` and `membership`.
 
 A kernel is compared with the data by a plan that HiGHS finds. The plan is not believed: its shares P(k | j), divided by their sums, move the data to
 y(k) = Σ_j ŷ(j) P(k | j), which is as near to the kernel as the plan is right, and costs exactly Σ_j ŷ(j) P(k | j) D(j, k).
@@ -21,22 +19,6 @@ from drmdp.sets.transport import SETTINGS, plan
 
 MOST = 200_000
 """Entries of the plans of a state beyond which no tuple of a given mean is searched for."""
-
-
-def dual_rows(ball: Any, data: Block, xz: Array, top: Array, mu: Array, tau: Array) -> tuple[Array, Array]:
-    """R_i of each kernel, with the price of the budget, and Σ|terms|, (n, N) each."""
-    n, A, N, S = data.nominal.shape
-    costs = ball.ground.between(np.arange(S), np.arange(S))
-    value = mu * data.radius[:, None]
-    size = value + 2 * np.abs(xz).max(axis=3).sum(axis=1)
-    for s, a, i in np.ndindex(n, A, N):
-        if data.available[s, a]:
-            to = data.allowed[s, a] & np.isfinite(costs)
-            best = np.where(to, xz[s, a, 0] - mu[s, i] * np.where(to, costs, 0.0), -np.inf).max(axis=1)
-            best = np.where(data.nominal[s, a, i] > 0, best, 0.0)
-            value[s, i] += data.nominal[s, a, i] @ best
-            size[s, i] += data.nominal[s, a, i] @ np.abs(best)
-    return value, size
 
 
 def feasible(ball: Any, data: Block, kernels: Array) -> Array:

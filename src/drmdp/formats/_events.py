@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 
-from drmdp.core import names as texts
 from drmdp.core import spans
 from drmdp.core import validation as checks
 from drmdp.core.distributions import Labels
@@ -36,16 +35,16 @@ from drmdp.core.rules import Function, Table
 from drmdp.errors import InputError, shown
 from drmdp.formats import _stored
 from drmdp.formats._fields import check_together
-from drmdp.formats._growing import Files
+from drmdp.formats._growing import Files, index_of
 from drmdp.model.events import EventModel, tabulated
 
 FORMAT = "drmdp events 1"
 ENTRIES = ("format", "shape", "discount", "weights", "maximise", "actions", "kernel_names", "notes", "start", "grid")
 FIELDS = {
-    "laws": ("f8", (3,)), "next": ("i4", (3,)), "event_costs": ("f8", (3,)), "costs": ("f8", (2,)), "classes": ("u2", (2,)), "available": ("?", (2,)),
-    "terminal": ("?", (1,)), "initial": ("f8", (1,)), "ends": ("f8", (1,)), "states": ("u1", (1,)), "states_ends": ("i8", (1,)),
+    "laws": ("f8", "CNE"), "next": ("i4", "SAE"), "event_costs": ("f8", "SAE"), "costs": ("f8", "SA"), "classes": ("u2", "SA"), "available": ("?", "SA"),
+    "terminal": ("?", "S"), "initial": ("f8", "S"), "ends": ("f8", "S"), "states": ("u1", "B"), "states_ends": ("i8", "J"),
 }  # fmt: skip
-"""Dtypes and numbers of dimensions of the arrays."""
+"""Dtypes and shapes of the arrays, as in `drmdp.formats._stored`; C classes of laws."""
 
 
 def write(model: EventModel, path: Path) -> None:
@@ -55,17 +54,8 @@ def write(model: EventModel, path: Path) -> None:
         raise InputError(
             "next states are asked of a function, and code is not saved: write model.tabulate(), the table of what it says"
         )
-    index: dict[str, Any] = {
-        "format": FORMAT, "shape": [model.n_kernels, model.n_states, model.n_actions, model.n_events], "discount": model.discount,
-        "weights": model.weights.tolist(), "maximise": model.maximise,
-    }  # fmt: skip
-    for name in ("actions", "kernel_names"):
-        if not isinstance(getattr(model, name), range):
-            index[name] = texts.listed(name, getattr(model, name))
-    if model.notes:
-        index["notes"] = list(model.notes)
-    if model.start is not None:
-        index["start"] = model.start
+    shape = [model.n_kernels, model.n_states, model.n_actions, model.n_events]
+    index = index_of(FORMAT, model, shape, maximise=model.maximise)
     files = Files(path)
     try:
         files.put("laws", model.laws)
@@ -119,7 +109,7 @@ def mapped(path: Path, folder: int | None, index: dict[str, Any]) -> EventModel:
     _stored.check_index(index, ENTRIES)
     N, S, A, E = _stored.shape_of(index["shape"], "four", "N, S, A, E")
     found = _stored.mapped(path, folder, FIELDS)
-    _check_shapes((N, S, A, E), found)
+    _check_shapes(N, S, A, E, found)
     kernel_names, actions = (
         _stored.names("kernel_names", index.get("kernel_names"), N),
         _stored.names("actions", index.get("actions"), A),
@@ -172,18 +162,12 @@ def _check_next(model: EventModel) -> None:
             )
 
 
-def _check_shapes(sizes: tuple[int, int, int, int], found: dict[str, Any]) -> None:
-    N, S, A, E = sizes
+def _check_shapes(N: int, S: int, A: int, E: int, found: dict[str, Any]) -> None:
     for name in ("laws", "next"):
         if name not in found:
             raise InputError(f"{name}: missing")
     if ("costs" in found) == ("event_costs" in found):
         raise InputError("costs, event_costs: expected exactly one")
     check_together(found, ("states", "states_ends"))
-    expected = {
-        "laws": (len(found["laws"]), N, E), "next": (S, A, E), "event_costs": (S, A, E), "costs": (S, A), "classes": (S, A),
-        "available": (S, A), "terminal": (S,), "ends": (S,), "initial": (S,), "states_ends": (S + 1,),
-    }  # fmt: skip
-    for name, shape in expected.items():
-        if name in found and found[name].shape != shape:
-            raise InputError(f"{name}: expected shape {shape}, got {found[name].shape}")
+    sizes = {"C": len(found["laws"]), "N": N, "S": S, "A": A, "E": E, "J": S + 1}
+    _stored.check_shapes(found, FIELDS, sizes)

@@ -228,6 +228,20 @@ class Files:
         shutil.rmtree(self._fresh, ignore_errors=True)
 
 
+def index_of(format: str, head: Any, shape: list[int], **more: Any) -> dict[str, Any]:
+    """What model.json says of a model, or of its head."""
+    index = {"format": format, "shape": shape, "discount": head.discount, "weights": head.weights.tolist(), **more}
+    for name in ("actions", "kernel_names"):
+        if not isinstance(getattr(head, name), range):
+            index[name] = texts.listed(name, getattr(head, name))
+    if head.notes:
+        index["notes"] = list(head.notes)
+    for name in ("start", "origin"):
+        if getattr(head, name, None) is not None:
+            index[name] = getattr(head, name)
+    return index
+
+
 def _keep_access(fresh: Path, target: Path) -> None:
     """Give a directory and its files the permissions of an older model's."""
     if (target / INDEX).exists():

@@ -61,24 +61,12 @@ ENTRIES_OF_INDEX = (
     "origin",
 )  # fmt: skip
 FIELDS = {
-    "indptr": ("i8", (1,)),
-    "indices": ("i4", (1,)),
-    "data": ("f8 f4", (1,)),
-    "costs": ("f8", (2, 3)),
-    "next_costs": ("f8", (1,)),
-    "available": ("?", (2,)),
-    "terminal": ("?", (1,)),
-    "initial": ("f8", (1,)),
-    "ends": ("f8", (1,)),
-    "discounts": ("f8", (2,)),
-    "sojourn": ("f8", (2,)),
-    "states": ("u1", (1,)),
-    "states_ends": ("i8", (1,)),
-    "counts_indptr": ("i8", (1,)),
-    "counts_indices": ("i4", (1,)),
-    "counts_data": ("f8", (1,)),
-}
-"""Dtypes and numbers of dimensions of the arrays."""
+    "indptr": ("i8", "I"), "indices": ("i4", "E"), "data": ("f8 f4", "D"), "costs": ("f8", "SA SAS"), "next_costs": ("f8", "E"), "available": ("?", "SA"),
+    "terminal": ("?", "S"), "initial": ("f8", "S"), "ends": ("f8", "S"), "discounts": ("f8", "SA"), "sojourn": ("f8", "SA"), "states": ("u1", "B"), "states_ends": ("i8", "J"),
+    "counts_indptr": ("i8", "Y"), "counts_indices": ("i4", "C"), "counts_data": ("f8", "X"),
+}  # fmt: skip
+"""Dtypes and shapes of the arrays: S states, A actions, I = S·A + 1, J = S + 1, E next states, D = N·E; others have any length."""
+Fields = Mapping[str, tuple[str, str]]
 NEEDED = ("indptr", "indices", "data")
 
 
@@ -275,7 +263,11 @@ def stored(path: Path, folder: int | None, index: dict[str, Any]) -> Stored:
     check_together(found, ("states", "states_ends"))
     check_together(found, COUNTS)
     N, S, A = shape_of(index["shape"], "three", "N, S, A")
-    _check_shapes(N, S, A, index["weights"], found)
+    weights, E = index["weights"], found["indices"].size
+    if not isinstance(weights, list) or len(weights) != N:
+        raise InputError(f"weights: expected a list of {N} numbers, got {shown(weights)}")
+    sizes = {"S": S, "A": A, "I": S * A + 1, "J": S + 1, "E": E, "D": N * E}
+    check_shapes(found, FIELDS, sizes, f" for N, S, A = {N}, {S}, {A} and {E} next states")
     head = _head(index, (N, S, A), found["data"].dtype, found[costs[0]].ndim)
     ends = found.pop("states_ends", None)
     states = range(head.n_states) if ends is None else StoredNames(found.pop("states"), ends)
@@ -285,19 +277,19 @@ def stored(path: Path, folder: int | None, index: dict[str, Any]) -> Stored:
     return Stored(path=path, head=head, states=states, costs=found[costs[0]], counted=counted, **own)  # type: ignore[arg-type]
 
 
-def mapped(path: Path, folder: int | None, fields: Mapping[str, tuple[str, tuple[int, ...]]]) -> dict[str, Any]:
-    """The arrays of a directory by name, mapped; refused if they are none of `fields`, which have their dtypes and numbers of dimensions."""
+def mapped(path: Path, folder: int | None, fields: Fields) -> dict[str, Any]:
+    """The arrays of a directory by name, mapped; refused if they are none of `fields`, which have their dtypes and shapes."""
     found = {}
     for name in arrays_in(path, folder):
         if name not in fields:
             raise InputError(f"{name}: unknown array; known: {', '.join(fields)}")
-        dtypes, ndims = fields[name]
+        dtypes, shapes = fields[name]
         with decoding(name), open_file(path, folder, f"{name}.npy") as stream:
             header = read_header(stream)
             if header.dtype not in [np.dtype(text) for text in dtypes.split()]:
                 raise InputError(f"{name}: expected {' or '.join(dtypes.split())}, got dtype {header.dtype}")
             size = os.fstat(stream.fileno()).st_size - header.offset
-            check_header(name, header, Field(header.dtype.kind, ndims), size)
+            check_header(name, header, Field(header.dtype.kind, tuple(map(len, shapes.split()))), size)
             if header.order != "C":
                 raise InputError(f"{name}: expected rows one after the other, got columns")
             where = os.fspath(path / f"{name}.npy")  # where there is nothing, nothing can be mapped
@@ -352,26 +344,9 @@ def names(name: str, given: Any, size: int) -> Names:
     return checks.names_of(name, given if given is None else list(back(given)), size)
 
 
-def _check_shapes(N: int, S: int, A: int, weights: Any, found: dict[str, Any]) -> None:
-    """Refuse arrays of other sizes than the index says, in whole numbers of any size."""
-    if not isinstance(weights, list) or len(weights) != N:
-        raise InputError(f"weights: expected a list of {N} numbers, got {shown(weights)}")
-    E = found["indices"].size
-    expected: dict[str, list[tuple[int, ...]]] = {
-        "indptr": [(S * A + 1,)],
-        "data": [(N * E,)],
-        "costs": [(S, A), (S, A, S)],
-        "next_costs": [(E,)],
-        "available": [(S, A)],
-        "terminal": [(S,)],
-        "initial": [(S,)],
-        "ends": [(S,)],
-        "discounts": [(S, A)],
-        "sojourn": [(S, A)],
-        "states_ends": [(S + 1,)],
-    }
-    for name, shapes in expected.items():
-        if name in found and found[name].shape not in shapes:
-            words = " or ".join(map(str, shapes))
-            where = f"for N, S, A = {N}, {S}, {A} and {E} next states"
-            raise InputError(f"{name}: expected shape {words} {where}, got {found[name].shape}")
+def check_shapes(found: dict[str, Any], fields: Fields, sizes: Mapping[str, int], where: str = "") -> None:
+    """Refuse arrays of other shapes than `fields` say, in whole numbers of any size; letters without a size are not compared."""
+    for name, (_, letters) in fields.items():
+        shapes = [tuple(map(sizes.get, own)) for own in letters.split()]
+        if name in found and None not in shapes[0] and found[name].shape not in shapes:
+            raise InputError(f"{name}: expected shape {' or '.join(map(str, shapes))}{where}, got {found[name].shape}")

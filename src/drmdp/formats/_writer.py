@@ -20,14 +20,13 @@ from scipy import sparse
 
 from drmdp._typing import Array, ArrayLike
 from drmdp.core import distributions, spans, storage
-from drmdp.core import names as texts
 from drmdp.core import validation as checks
 from drmdp.core.counts import counts_of
 from drmdp.core.spans import Head, Span
 from drmdp.core.storage import Kernels
 from drmdp.core.validation import Names
 from drmdp.errors import InputError
-from drmdp.formats._growing import Files
+from drmdp.formats._growing import Files, index_of
 from drmdp.formats._stored import FORMAT
 
 
@@ -237,25 +236,9 @@ class Writer:
             self._files.abort()
             raise InputError(f"{self._files.n:,} states were written, but n_states is {head.n_states:,}")
         rewards, _, _, _, is_sparse, _ = self._kinds
-        index = {
-            "format": FORMAT,
-            "shape": [head.n_kernels, head.n_states, head.n_actions],
-            "discount": head.discount,
-            "weights": head.weights.tolist(),
-            "sparse": is_sparse,
-            "maximise": rewards,
-        }
-        for name in ("actions", "kernel_names"):
-            names = getattr(head, name)
-            if not isinstance(names, range):
-                index[name] = texts.listed(name, names)
-        if head.notes or self._scaled.note:
-            index["notes"] = [*head.notes, *self._scaled.note]
-        if head.start is not None:
-            index["start"] = head.start
-        if head.origin is not None:
-            index["origin"] = head.origin
-        self._files.finish(index)
+        head = replace(head, notes=(*head.notes, *self._scaled.note))
+        shape = [head.n_kernels, head.n_states, head.n_actions]
+        self._files.finish(index_of(FORMAT, head, shape, sparse=is_sparse, maximise=rewards))
 
 
 class _Known:

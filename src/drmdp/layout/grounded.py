@@ -38,39 +38,28 @@ class Lists(NamedTuple):
     cost: Array  # ascending in each list, divided by the ground's scale
 
 
-class Grounded(NamedTuple):
-    """A `Layout`, field by field, and the lists."""
+class Grounding(NamedTuple):
+    """What a `Layout` has beside its arrays."""
 
-    indptr: Any
-    indices: Any
-    data: Any
-    mean: Array
-    weights: Array
-    available: Any
-    costs: Array
-    next_costs: Array
-    radius: Array
-    discount: Any
-    unlisted: bool
-    common: bool
     lists: Lists
     source: Any  # (nnz,) int32: the list of each entry
     unit: float  # the ground's scale
     free: bool  # mass can move at no cost
-    piece: bool  # states beside these have lists of their own, or share them
 
 
-def in_unit(layout: Grounded) -> Grounded:
+def in_unit(layout: Layout) -> Layout:
     """The same with the radius in the unit of the lists."""
-    return layout._replace(radius=layout.radius / layout.unit, unit=1.0)
+    own = layout.ground
+    return layout._replace(radius=layout.radius / own.unit, ground=own._replace(unit=1.0))
 
 
-def besides(layout: Grounded) -> tuple[float, Lists, Any, bool]:
+def besides(layout: Layout) -> tuple[float, Lists, Any, bool]:
     """What routines of `drmdp._native` are told of it beside a layout."""
-    return math.nan, layout.lists, layout.source, layout.free
+    own = layout.ground
+    return math.nan, own.lists, own.source, own.free
 
 
-def lay_out(model: Model, ball: Any) -> Grounded:
+def lay_out(model: Model, ball: Any) -> Layout:
     """The layout of a model and a ball of transport."""
     check_fits(ball, model)
     layout, ground = choose(model, ball), ball.ground
@@ -84,24 +73,24 @@ def lay_out(model: Model, ball: Any) -> Grounded:
     return _joined(layout, near.lists(layout, near.places()), _numbered(layout), ground)
 
 
-def in_pieces(model: Model, ball: Any, common: bool) -> Callable[[], Callable[[Layout], Grounded]]:
+def in_pieces(model: Model, ball: Any, common: bool) -> Callable[[], Callable[[Layout], Layout]]:
     """For a model of events: what is called once for each range of states, and gives what makes the data of its pieces, one after the other."""
     check_fits(ball, model)
     ground = ball.ground
     if common:
         lists = by_state(ground)
-        return lambda: lambda part: _joined(part, lists, part.indices, ground, True)
+        return lambda: lambda part: _joined(part, lists, part.indices, ground)
     near = Near(ground)
 
-    def begin() -> Callable[[Layout], Grounded]:
+    def begin() -> Callable[[Layout], Layout]:
         where = near.places()
-        return lambda part: _joined(part, near.lists(part, where), _numbered(part), ground, True)
+        return lambda part: _joined(part, near.lists(part, where), _numbered(part), ground)
 
     return begin
 
 
-def _joined(layout: Layout, lists: Lists, source: Any, ground: Ground, piece: bool = False) -> Grounded:
-    return Grounded(*layout, lists, source, ground.scale, ground.free, piece)
+def _joined(layout: Layout, lists: Lists, source: Any, ground: Ground) -> Layout:
+    return layout._replace(ground=Grounding(lists, source, ground.scale, ground.free))
 
 
 def _numbered(layout: Layout) -> Any:

@@ -45,6 +45,7 @@ class Layout(NamedTuple):
     discount: Any  # a number, or (S·A,)
     unlisted: bool  # nature may use states that are not listed
     common: bool  # all actions have the same stakes, up to their costs
+    ground: Any = None  # what transport has besides (`drmdp.layout.grounded.Grounding`)
 
 
 def lay_out(model: Model, ball: AmbiguitySet) -> Layout:

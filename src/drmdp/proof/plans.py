@@ -31,13 +31,13 @@ def plans(nature: Any, s: int, a: int, pairwise: bool) -> list[list[Any]]:
     at, action = (s, a) if layout.available.shape[1] > 1 else (s * A + a, 0)
     entries = slice(int(layout.indptr[s * A + a]), int(layout.indptr[s * A + a + 1]))
     u = nature.point.order.common if layout.common else _stakes(layout, nature.point, at, action)
-    listed, source = np.asarray(layout.indices[entries]), layout.source[entries]
+    listed, source = np.asarray(layout.indices[entries]), layout.ground.source[entries]
     found = []
     for t1, t2, f in memory.by_row[at, action].reshape(-1, 3).tolist():
         moves: list[Any] = []
         for j, own in zip(listed.tolist(), source.tolist(), strict=True):
             for t, part in ((t1, 1 - f), (t2, f)):
-                target = _best(layout.lists, own, t, u) if t > 0 else -1
+                target = _best(layout.ground.lists, own, t, u) if t > 0 else -1
                 to = j if target < 0 else target if layout.common else int(listed[target])
                 if to != j and part > 0:
                     moves.append([j, to, part])

@@ -7,13 +7,12 @@ from scipy.optimize import linprog
 
 from drmdp._typing import Array
 from drmdp.bellman.conic.direct import DirectOperator, Game
-from drmdp.layout.memory import Memory
 
 
 class Boxes(DirectOperator):
     """A program for each pair; the certificate needs no claim."""
 
-    def solve(self, game: Game, memory: Memory) -> tuple[Array, Array]:
+    def solve(self, game: Game, kept: Array) -> tuple[Array, Array]:
         """Policy and nature's rows."""
         layout, A = self.layout, self.model.n_actions
         rows = np.zeros(game.z.shape)

@@ -1,20 +1,20 @@
-"""The second-order cone programs of one state, for Clarabel.
+"""The conic programs of one state, for Clarabel: what all balls share, and those of ℓ2 and χ².
 
-Variables: the displacement δ = (y − ŷ)/ρ of each entry, and γ in the update. Rows, in Clarabel's form A x + s = b:
-sums Σ_t δ_ia = 0; signs −δ ≤ ŷ/ρ; in the update γ − Σ w z·δ ≤ room of each action; and the cone
+Variables: the displacement δ = (y − ŷ)/ρ of each entry, whatever else the ball needs, and γ in the update. Rows, in Clarabel's form A x + s = b:
+sums Σ_t δ_ia = 0; in the update γ − Σ w z·δ ≤ room of each action; and those of the ball. Here they are signs −δ ≤ ŷ/ρ and the cone
 ‖(√w_i δ_i)‖₂ ≤ θ/ρ over all kernels (order 2) or ‖δ_i‖₂ ≤ θ/ρ for each (order ∞); for χ² ‖(√(w_i/ŷ) δ)‖₂ ≤ √θ/ρ.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array
-from drmdp.bellman.conic.operator import Answer, Entries
+from drmdp.bellman.conic.operator import Entries
 from drmdp.errors import MissingExtra
 from drmdp.sets import AmbiguitySet
 
@@ -23,14 +23,105 @@ try:
 except ImportError as error:
     raise MissingExtra("clarabel", "conic") from error
 
-__all__ = ["Chi2", "ConeProgram", "clarabel", "settings"]
+__all__ = ["Chi2", "ConeProgram", "Constraints", "clarabel", "settings"]
 TOL = 1e-11  # of gap and feasibility on normalised data; what is not reached shows in the certificate
 
 
+class Constraints:
+    """Rows of a program in Clarabel's form A x + s = b, cone after cone."""
+
+    def __init__(self) -> None:
+        self.count, self.cones = 0, []  # type: ignore[var-annotated]
+        self._parts: list[tuple[Any, Any, Any]] = []
+        self._rhs: list[Array] = []
+
+    def add(self, parts: list[tuple[Any, Any, Any]], rhs: Any, *cones: Any) -> None:
+        """Add rows: entries (row, column, value), the right-hand side (or 0) and the cones of the slacks."""
+        n = sum(getattr(cone, "dim", 3) for cone in cones)
+        for row, column, value in parts:
+            self._parts.append((self.count + row, column, np.broadcast_to(value, np.shape(column))))
+        self._rhs.append(np.broadcast_to(np.asarray(rhs, dtype=float), (n,)))
+        self.cones += cones
+        self.count += n
+
+    def made(self, columns: int) -> tuple[Any, Array]:
+        """Matrix and right-hand side."""
+        rows, column, values = (np.concatenate(x) for x in zip(*self._parts, strict=True))
+        matrix = sparse.csc_matrix((values, (rows, column)), shape=(self.count, columns))
+        return matrix, np.concatenate(self._rhs)
+
+
+class Built(NamedTuple):
+    """A program whose stakes can be changed."""
+
+    solver: Any
+    matrix: Any
+    place: Any  # of the stakes in the matrix
+    rhs: Array
+    objective: Array
+
+
 class ConeProgram:
-    """Update and evaluation of one state with an ℓ2 ball."""
+    """Update and evaluation of one state, with an ℓ2 ball; others say what their columns and rows are."""
 
     power, own_support = 1.0, False
+
+    def __init__(self, entries: Entries, ball: AmbiguitySet) -> None:
+        self._entries, self._ball = entries, ball
+        self._programs: dict[bool, Built] = {}  # by "the policy is free"
+
+    def update(self, stakes: Array, room: Array) -> tuple[Array, Array]:
+        """Solve max γ; see `Program`."""
+        entries, program = self._entries, self._program(free=True)
+        first = entries.n_actions * entries.weights.size
+        program.matrix.data[program.place] = -entries.weights[entries.i] * stakes
+        program.rhs[first : first + entries.n_actions] = room
+        program.solver.update(A=program.matrix, b=program.rhs)
+        solution = program.solver.solve()
+        policy = np.maximum(np.array(solution.z)[first : first + entries.n_actions], 0.0)
+        return policy / policy.sum(), np.array(solution.x)[: stakes.size]
+
+    def evaluate(self, stakes: Array) -> Array:
+        """Solve with the policy inside the stakes; see `Program`."""
+        program = self._program(free=False)
+        program.objective[: stakes.size] = -self._entries.weights[self._entries.i] * stakes
+        program.solver.update(q=program.objective)
+        return np.array(program.solver.solve().x)[: stakes.size]
+
+    def _program(self, free: bool) -> Built:
+        if free in self._programs:
+            return self._programs[free]
+        entries, columns, rows = self._entries, self._columns(), Constraints()
+        A, own, sums = entries.n_actions, np.arange(entries.a.size), entries.n_actions * entries.weights.size
+        rows.add([(entries.row, own, 1.0)], 0.0, clarabel.ZeroConeT(sums))
+        if free:  # π is a mark, found again below
+            gamma = np.arange(A), np.full(A, columns), 1.0
+            rows.add([(entries.a, own, np.pi), gamma], 0.0, clarabel.NonnegativeConeT(A))
+        self._bound(rows, own)
+        matrix, rhs = rows.made(columns + free)
+        objective = np.zeros(columns + free)
+        objective[columns:] = -1.0
+        none = sparse.csc_matrix((objective.size, objective.size))
+        solver = clarabel.DefaultSolver(none, objective, matrix, rhs, rows.cones, settings())
+        self._programs[free] = Built(solver, matrix, np.flatnonzero(matrix.data == np.pi), rhs, objective)
+        return self._programs[free]
+
+    def _columns(self) -> int:
+        """Number of columns without γ; those of the displacements are the first."""
+        return int(self._entries.a.size)
+
+    def _bound(self, rows: Constraints, own: Any) -> None:
+        """Add the rows of the ball; `own` are the columns of the displacements."""
+        self._signs(rows, own)
+        entries, reach = self._entries, self._size() / self._entries.scale
+        parts = [own[entries.i == i] for i in range(entries.weights.size)] if self._ball.by_kernel else [own]
+        for mine in parts:
+            factors = 1.0 if self._ball.by_kernel else self._factors()
+            rhs = np.append(reach, np.zeros(mine.size))
+            rows.add([(1 + np.arange(mine.size), mine, -factors)], rhs, clarabel.SecondOrderConeT(mine.size + 1))
+
+    def _signs(self, rows: Constraints, own: Any) -> None:
+        rows.add([(own, own, -1.0)], self._entries.nominal / self._entries.scale, clarabel.NonnegativeConeT(own.size))
 
     def _size(self) -> float:
         """What the norm is bounded by."""
@@ -39,90 +130,6 @@ class ConeProgram:
     def _factors(self) -> Array:
         """Of each entry in the norm over all kernels."""
         return np.asarray(np.sqrt(self._entries.weights[self._entries.i]))
-
-    def __init__(self, entries: Entries, ball: AmbiguitySet) -> None:
-        self._entries, self._ball = entries, ball
-        self._solvers: dict[bool, tuple[Any, Any, Any, Array]] = {}  # by "the policy is free"
-
-    def update(self, stakes: Array, room: Array) -> Answer:
-        """Solve max γ; see `Program`."""
-        entries = self._entries
-        solver, matrix, place, rhs = self._solver(free=True)
-        matrix.data[place] = -entries.weights[entries.i] * stakes
-        first = entries.n_actions * entries.weights.size + entries.a.size
-        rhs[first : first + entries.n_actions] = room
-        solver.update(A=matrix, b=rhs)
-        solution = solver.solve()
-        dual = np.array(solution.z)
-        policy = np.maximum(dual[first : first + entries.n_actions], 0.0)
-        return self._answer(policy / policy.sum(), np.array(solution.x)[:-1], dual, first + entries.n_actions)
-
-    def evaluate(self, stakes: Array) -> Answer:
-        """Solve with the policy inside the stakes; see `Program`."""
-        entries = self._entries
-        solver, *_ = self._solver(free=False)
-        solver.update(q=-entries.weights[entries.i] * stakes)
-        solution = solver.solve()
-        first = entries.n_actions * entries.weights.size + entries.a.size
-        none = np.zeros(entries.n_actions)
-        return self._answer(none, np.array(solution.x), np.array(solution.z), first)
-
-    def _answer(self, policy: Array, displacement: Array, dual: Array, cones: int) -> Answer:
-        entries = self._entries
-        A, N = entries.n_actions, entries.weights.size
-        price = dual[cones : cones + 1] if not self._ball.by_kernel else dual[cones + self._heads()] / entries.weights
-        thresholds = dual[: A * N].reshape(A, N) / entries.weights
-        return Answer(policy, np.maximum(price, 0.0) / (2 * self._size()), thresholds, displacement)
-
-    def _heads(self) -> Any:
-        """Offsets of the first rows of the cones of order ∞."""
-        sizes = np.bincount(self._entries.i, minlength=self._entries.weights.size)
-        return np.concatenate([[0], np.cumsum(sizes + 1)[:-1]])
-
-    def _solver(self, free: bool) -> tuple[Any, Any, Any, Array]:
-        if free not in self._solvers:
-            self._solvers[free] = self._build(free)
-        return self._solvers[free]
-
-    def _build(self, free: bool) -> tuple[Any, Any, Any, Array]:
-        """Solver, its matrix, where the stakes lie in the matrix, and the right-hand side."""
-        entries = self._entries
-        E, A, N = entries.a.size, entries.n_actions, entries.weights.size
-        column = np.arange(E)
-        gammas = A * N + E
-        cones = gammas + (A if free else 0)
-        parts = [
-            (entries.row, column, np.ones(E)),
-            (A * N + column, column, -np.ones(E)),
-        ]
-        if free:
-            parts.append((gammas + entries.a, column, np.full(E, np.pi)))  # a mark, found again below
-            parts.append((gammas + np.arange(A), np.full(A, E), np.ones(A)))
-        reach = self._size() / entries.scale
-        if not self._ball.by_kernel:
-            parts.append((cones + 1 + column, column, -self._factors()))
-            heads, kinds = np.array([0]), [clarabel.SecondOrderConeT(E + 1)]
-            n_rows = cones + E + 1
-        else:
-            heads = self._heads()
-            inside = np.zeros(E, dtype=np.int64)
-            by_kernel = np.argsort(entries.i, kind="stable")
-            inside[by_kernel] = np.arange(E) + entries.i[by_kernel] + 1
-            parts.append((cones + inside, column, -np.ones(E)))
-            kinds = [clarabel.SecondOrderConeT(int(k) + 1) for k in np.bincount(entries.i, minlength=N)]
-            n_rows = cones + E + N
-        rows, columns, values = (np.concatenate(x) for x in zip(*parts, strict=True))
-        matrix = sparse.csc_matrix((values, (rows, columns)), shape=(n_rows, E + (1 if free else 0)))
-        rhs = np.zeros(n_rows)
-        rhs[A * N : A * N + E] = entries.nominal / entries.scale
-        rhs[cones + heads] = reach
-        objective = np.zeros(matrix.shape[1])
-        if free:
-            objective[-1] = -1
-        limits = [clarabel.ZeroConeT(A * N), clarabel.NonnegativeConeT(E + (A if free else 0)), *kinds]
-        none = sparse.csc_matrix((matrix.shape[1], matrix.shape[1]))
-        solver = clarabel.DefaultSolver(none, objective, matrix, rhs, limits, settings())
-        return solver, matrix, np.flatnonzero(matrix.data == np.pi), rhs
 
 
 class Chi2(ConeProgram):

@@ -1,7 +1,7 @@
 """Sets that pose the programs of their states themselves: what `mixing` and `boxes` share.
 
-What nature chooses in a state is no tuple of rows near the data. A subclass solves one state; here the states are gone through, and what was found is handed
-over as the claim that the exact operator would make.
+What nature chooses in a state is no tuple of rows near the data. A subclass solves one state; here the states are gone through. The claim is what the exact
+operator leaves when it evaluates the policy, with the numbers by kernel that were found here.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array
+from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.operator import Tabled, Update
 from drmdp.core import levels
 from drmdp.core.interrupts import put_off
 from drmdp.layout.layout import lay_out
-from drmdp.layout.memory import Memory, empty_memory
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet
-from drmdp.sets.registry import entry_of
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,6 @@ class Game:
     own: Any  # (A',)
     z: Array  # (A', S) below the top of the action, 0 where nature cannot go
     top: Array  # (A',)
-    unit: Array  # (A',) range of each action's stakes, as `drmdp.layout.point` sees it
     policy: Array | None  # (A',) if it is given
 
 
@@ -41,18 +39,18 @@ class DirectOperator(ABC):
     def __init__(self, model: Model, ball: AmbiguitySet) -> None:
         self.model, self.ball = model, ball
         self.layout = lay_out(model, ball)
-        self._memory = empty_memory(model.n_states, model.n_actions, self.layout.weights.size, entry_of(ball).keeps)
+        self._twin = ExactOperator(model, ball, 1)
 
     @abstractmethod
-    def solve(self, game: Game, memory: Memory) -> tuple[Array, Array]:
-        """Policy (A',) and nature's mean rows (A', S) in a state; what the certificate needs goes into the memory."""
+    def solve(self, game: Game, kept: Array) -> tuple[Array, Array]:
+        """Policy (A',) and nature's mean rows (A', S) in a state; what the certificate needs by kernel goes into `kept`."""
 
     def sweep(self, value: Array, policy: Array | None, start: int, stop: int) -> Update:
         """Update the states start … stop − 1, or evaluate a policy (S, A)."""
         model, shift = self.model, levels.level(value, self.model)
         u, n = value - shift, stop - start
-        memory = Memory(*(part.copy() for part in self._memory))
-        x, kernel, new = np.zeros((n, model.n_actions)), np.zeros((n, model.n_actions, model.n_next)), np.zeros(n)
+        kept = self._twin.left.memory.by_kernel.copy()
+        x, kernel, new = np.zeros(model.available.shape), np.zeros((n, model.n_actions, model.n_next)), np.zeros(n)
         for s in range(start, stop):
             if model.terminal[s]:
                 continue
@@ -61,12 +59,13 @@ class DirectOperator(ABC):
             z = model.stakes(u, s, s + 1)[0][own]
             top = np.where(allowed, z, -np.inf).max(axis=1)
             z = np.where(allowed, z - top[:, None], 0.0)
-            unit = np.full(own.size, model.discount * np.ptp(u)) if self.layout.common else -z.min(axis=1)
             with put_off():
-                share, rows = self.solve(Game(s, own, z, top, unit, None if policy is None else policy[s, own]), memory)
-            x[s - start, own], kernel[s - start, own] = share, rows
+                share, rows = self.solve(Game(s, own, z, top, None if policy is None else policy[s, own]), kept[s])
+            x[s, own], kernel[s - start, own] = share, rows
             worth = (rows * z).sum(axis=1) + top
             new[s - start] = worth.min() if policy is None else share @ worth
-        self._memory = memory
         low, high, found = levels.both_steps(u[start:stop], shift, model, new, new, slice(start, stop))
-        return Update(found, low, high, x, Tabled(kernel), memory)
+        claim = self._twin.evaluate(value, x, start, stop).claim
+        # of an action that is not played nobody was asked, says a 0
+        asked = np.where((x > 0) | (not self.ball.by_pair), claim.by_action, 1.0)
+        return Update(found, low, high, x[start:stop], Tabled(kernel), claim._replace(by_action=asked, by_kernel=kept))

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array
-from drmdp.bellman.conic.operator import Answer, Entries
+from drmdp.bellman.conic.operator import Entries
 from drmdp.errors import MissingExtra
 from drmdp.sets import AmbiguitySet
 
@@ -30,74 +30,79 @@ class LinearProgram(ABC):
     """Update and evaluation of one state; what the ball adds is said by its own class below."""
 
     power, own_support = 1.0, False
-    radii = False  # a column for the radius of each kernel
 
     def __init__(self, entries: Entries, ball: AmbiguitySet) -> None:
         self._entries, self._ball = entries, ball
         self._solvers: dict[bool, Any] = {}  # by "the policy is free"
-        E, A, N = entries.a.size, entries.n_actions, entries.weights.size
+        self._parts: list[tuple[Any, Any, Any]] = []  # rows, columns and coefficients
+        self._sides: list[tuple[Array, Array]] = []  # limits of rows
+        E, A, w = entries.a.size, entries.n_actions, entries.weights
         self._down = np.flatnonzero(entries.nominal > 0)
-        pairs, self._mean_of = np.unique(np.stack([entries.a, entries.t]), axis=1, return_inverse=True)
-        self._mean_of = self._mean_of.ravel()
-        self._pair_action = pairs[0]
-        _, self._first = np.unique(self._mean_of, return_index=True)  # an entry of each mean
-        self._means = E + self._down.size + np.arange(pairs.shape[1])
-        self._gamma = int(self._means[-1]) + 1
-        self._radii = self._gamma + 1 + np.arange(N if self.radii else 0)
-        self._n_columns = self._gamma + 1 + self._radii.size
-        self._sum_rows = np.arange(A * N)
-        self._mean_rows = A * N + np.arange(pairs.shape[1])
-        self._gamma_rows = int(self._mean_rows[-1]) + 1 + np.arange(A)
-        self._ball_rows = int(self._gamma_rows[-1]) + 1 + np.arange(self._n_ball_rows())
+        entry = np.concatenate([np.arange(E), self._down])  # of each column up and down
+        self._moved, self._kernel = np.arange(entry.size), entries.i[entry]
+        sign = np.where(self._moved < E, 1.0, -1.0)
+        self._most = np.full(entry.size, highspy.kHighsInf)
+        self._most[E:] = entries.nominal[self._down] / entries.scale
+        pairs, mean_of = np.unique(np.stack([entries.a, entries.t]), axis=1, return_inverse=True)
+        self._action, mean = pairs[0], mean_of.ravel()
+        _, self._first = np.unique(mean, return_index=True)  # an entry of each mean
+        self._n_columns = entry.size
+        self._means, (self._gamma,) = self._more(pairs.shape[1]), self._more(1)
+        self._add(A * w.size, [(entries.row[entry], self._moved, sign)], 0.0, 0.0)
+        own = np.arange(self._means.size), self._means, 1.0
+        self._add(self._means.size, [(mean[entry], self._moved, -sign * w[self._kernel]), own], 0.0, 0.0)
+        gains = self._action, self._means, 1.0  # to be changed
+        self._gammas = self._add(A, [(np.arange(A), np.full(A, self._gamma), 1.0), gains])
+        self._bound(entries.radius / entries.scale)
+
+    def _more(self, n: int) -> Any:
+        """The numbers of n more columns."""
+        self._n_columns += n
+        return np.arange(self._n_columns - n, self._n_columns)
+
+    def _add(
+        self, n: int, parts: list[tuple[Any, Any, Any]], upper: float = 0.0, lower: float = -highspy.kHighsInf
+    ) -> Any:
+        """Add n rows between limits, counted from 0 in `parts`; their numbers."""
+        first = sum(side[0].size for side in self._sides)
+        for row, column, value in parts:
+            self._parts.append((first + row, column, np.broadcast_to(value, np.shape(column))))
+        self._sides.append((np.full(n, lower), np.full(n, upper)))
+        return np.arange(first, first + n)
 
     @abstractmethod
-    def _n_ball_rows(self) -> int:
-        """Number of rows that bound a distance by the radius."""
+    def _bound(self, reach: float) -> None:
+        """Add the columns and rows of the ball."""
 
-    def _limit(self, upper: Array, down: slice) -> None:
-        """Bound the columns up (from 0 on) and down; most balls do not."""
-        return
-
-    @abstractmethod
-    def _ball_parts(self, column: Any, kernel: Any) -> list[tuple[Any, Any, Any]]:
-        """Rows, columns and coefficients of the ball; `kernel` is that of each column up or down. Rows beyond the last are ≤ 0."""
-
-    def update(self, stakes: Array, room: Array) -> Answer:
+    def update(self, stakes: Array, room: Array) -> tuple[Array, Array]:
         """Solve max γ; see `Program`."""
         solver = self._solver(free=True)
-        for row, column, z in zip(self._gamma_rows[self._pair_action], self._means, stakes[self._first], strict=True):
+        for row, column, z in zip(self._gammas[self._action], self._means, stakes[self._first], strict=True):
             solver.changeCoeff(int(row), int(column), -float(z))
-        rows = self._gamma_rows.astype(np.int32)
+        rows = self._gammas.astype(np.int32)
         solver.changeRowsBounds(rows.size, rows, np.full(rows.size, -highspy.kHighsInf), room)
-        value, dual = self._run(solver)
-        policy = np.maximum(-dual[self._gamma_rows], 0.0)
-        return self._answer(policy / policy.sum(), value, dual)
+        displacement, dual = self._run(solver)
+        policy = np.maximum(-dual[self._gammas], 0.0)
+        return policy / policy.sum(), displacement
 
-    def evaluate(self, stakes: Array) -> Answer:
+    def evaluate(self, stakes: Array) -> Array:
         """Solve with the policy inside the stakes; see `Program`."""
         solver = self._solver(free=False)
         cost = -stakes[self._first]
         solver.changeColsCost(cost.size, self._means.astype(np.int32), cost)
-        return self._answer(np.zeros(self._entries.n_actions), *self._run(solver))
-
-    def _answer(self, policy: Array, value: Array, dual: Array) -> Answer:
-        entries = self._entries
-        A, N = entries.n_actions, entries.weights.size
-        displacement = value[: entries.a.size].copy()
-        displacement[self._down] -= value[entries.a.size : entries.a.size + self._down.size]
-        price = -dual[self._ball_rows] if self._ball_rows.size else np.zeros(N)
-        if self._ball.by_kernel:
-            price = price / entries.weights
-        thresholds = -dual[self._sum_rows].reshape(A, N) / entries.weights
-        return Answer(policy, np.maximum(price, 0.0), thresholds, displacement)
+        return self._run(solver)[0]
 
     def _run(self, solver: Any) -> tuple[Array, Array]:
+        """Displacements and the duals of the rows."""
         solver.run()
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:  # a bad warm start: once more, cold
             solver.clearSolver()
             solver.run()
-        solution = solver.getSolution()
-        return np.array(solution.col_value), np.array(solution.row_dual)
+        solution, E = solver.getSolution(), self._entries.a.size
+        value = np.array(solution.col_value)
+        displacement = value[:E]
+        displacement[self._down] -= value[E : self._moved.size]
+        return displacement, np.array(solution.row_dual)
 
     def _solver(self, free: bool) -> Any:
         if free not in self._solvers:
@@ -105,25 +110,20 @@ class LinearProgram(ABC):
         return self._solvers[free]
 
     def _build(self, free: bool) -> Any:
-        matrix, upper = self._rows()
-        inf = highspy.kHighsInf
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = self._n_columns, matrix.shape[0]
-        lower, above = self._column_bounds()
-        cost = np.zeros(self._n_columns)
+        inf, lp, solver = highspy.kHighsInf, highspy.HighsLp(), highspy.Highs()
+        rows, columns, values = (np.concatenate(x) for x in zip(*self._parts, strict=True))
+        lower, upper = (np.concatenate(x) for x in zip(*self._sides, strict=True))
+        matrix: Any = sparse.csc_array((values, (rows, columns)), shape=(upper.size, self._n_columns))
+        cost, least, most = np.zeros(self._n_columns), np.zeros(self._n_columns), np.full(self._n_columns, inf)
+        least[self._means], most[self._moved] = -inf, self._most
         if free:
-            cost[self._gamma] = -1
+            cost[self._gamma], least[self._gamma] = -1.0, -inf
         else:  # γ is not used
-            lower[self._gamma] = above[self._gamma] = 0
-        lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, lower, above
-        equal = np.zeros(matrix.shape[0], dtype=bool)
-        equal[self._sum_rows] = equal[self._mean_rows] = True
-        if not free:
-            upper[self._gamma_rows] = inf
-        lp.row_lower_, lp.row_upper_ = np.where(equal, 0.0, -inf), upper
+            most[self._gamma], upper[self._gammas] = 0.0, inf
+        lp.num_col_, lp.num_row_ = self._n_columns, upper.size
+        lp.col_cost_, lp.col_lower_, lp.col_upper_, lp.row_lower_, lp.row_upper_ = cost, least, most, lower, upper
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-        solver: Any = highspy.Highs()
         solver.silent()
         for option in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
             solver.setOptionValue(option, FEASIBILITY_TOL)
@@ -131,91 +131,42 @@ class LinearProgram(ABC):
         solver.passModel(lp)
         return solver
 
-    def _column_bounds(self) -> tuple[Array, Array]:
-        entries, inf = self._entries, highspy.kHighsInf
-        lower, upper = np.zeros(self._n_columns), np.full(self._n_columns, inf)
-        lower[self._means], lower[self._gamma] = -inf, -inf
-        down = slice(entries.a.size, entries.a.size + self._down.size)
-        upper[down] = entries.nominal[self._down] / entries.scale
-        self._limit(upper, down)
-        return lower, upper
-
-    def _rows(self) -> tuple[Any, Array]:
-        """Coefficients (CSC) and upper limits of all rows; the γ rows hold zeros to be changed."""
-        entries, w = self._entries, self._entries.weights
-        E, D = entries.a.size, self._down.size
-        entry = np.concatenate([np.arange(E), self._down])  # entry of each p and m column
-        column = np.arange(E + D)
-        sign = np.concatenate([np.ones(E), -np.ones(D)])
-        kernel = entries.i[entry]
-        parts = [
-            (self._sum_rows[entries.row[entry]], column, sign),
-            (self._mean_rows[self._mean_of[entry]], column, -sign * w[kernel]),
-            (self._mean_rows, self._means, np.ones(self._means.size)),
-            (self._gamma_rows, np.full(self._gamma_rows.size, self._gamma), np.ones(self._gamma_rows.size)),
-            (self._gamma_rows[self._pair_action], self._means, np.ones(self._means.size)),
-        ]
-        n_rows = int(self._gamma_rows[-1]) + 1 + self._ball_rows.size
-        upper = np.zeros(n_rows)
-        upper[self._ball_rows] = entries.radius / entries.scale
-        parts += self._ball_parts(column, kernel)
-        upper = np.concatenate([upper, np.zeros(max(int(part[0].max(initial=0)) for part in parts) + 1 - n_rows)])
-        rows, columns, values = (np.concatenate(x) for x in zip(*parts, strict=True))
-        return sparse.csc_array((values, (rows, columns)), shape=(upper.size, self._n_columns)), upper
-
 
 class L1Shared(LinearProgram):
     """(ℓ1, 1): Σ_i w_i (up + down) ≤ θ."""
 
-    def _n_ball_rows(self) -> int:
-        return 1
+    part = 1.0  # of the ℓ1 distance
 
-    def _ball_parts(self, column: Any, kernel: Any) -> list[tuple[Any, Any, Any]]:
-        return [(np.full(column.size, self._ball_rows[0]), column, self._entries.weights[kernel])]
+    def _bound(self, reach: float) -> None:
+        weights = self.part * self._entries.weights[self._kernel]
+        self._add(1, [(np.zeros_like(self._moved), self._moved, weights)], reach)
 
 
 class Tv(L1Shared):
     """tv: ½ Σ_i w_i (up + down) ≤ θ."""
 
-    def _ball_parts(self, column: Any, kernel: Any) -> list[tuple[Any, Any, Any]]:
-        return [(np.full(column.size, self._ball_rows[0]), column, self._entries.weights[kernel] / 2)]
+    part = 0.5
 
 
 class L1Each(LinearProgram):
     """(ℓ1, ∞): up + down ≤ θ for each kernel."""
 
-    def _n_ball_rows(self) -> int:
-        return int(self._entries.weights.size)
-
-    def _ball_parts(self, column: Any, kernel: Any) -> list[tuple[Any, Any, Any]]:
-        return [(self._ball_rows[kernel], column, np.ones(column.size))]
+    def _bound(self, reach: float) -> None:
+        self._add(self._entries.weights.size, [(self._kernel, self._moved, 1.0)], reach)
 
 
 class LinfShared(LinearProgram):
     """(ℓ∞, 1): up ≤ r_i, down ≤ r_i, Σ_i w_i r_i ≤ θ."""
 
-    radii = True
-
-    def _n_ball_rows(self) -> int:
-        return 1
-
-    def _ball_parts(self, column: Any, kernel: Any) -> list[tuple[Any, Any, Any]]:
-        w = self._entries.weights
-        reach = int(self._ball_rows[-1]) + 1 + column  # p − r_i ≤ 0 and m − r_i ≤ 0
-        budget = (np.full(w.size, self._ball_rows[0]), self._radii, w)
-        return [budget, (reach, column, np.ones(column.size)), (reach, self._radii[kernel], -np.ones(column.size))]
+    def _bound(self, reach: float) -> None:
+        w, moved = self._entries.weights, self._moved
+        radii = self._more(w.size)
+        self._add(1, [(np.zeros(w.size, dtype=int), radii, w)], reach)
+        self._add(moved.size, [(moved, moved, 1.0), (moved, radii[self._kernel], -1.0)])
 
 
 class LinfEach(LinearProgram):
     """(ℓ∞, ∞): up ≤ θ and down ≤ θ, limits of the columns."""
 
-    def _n_ball_rows(self) -> int:
-        return 0
-
-    def _limit(self, upper: Array, down: slice) -> None:
-        reach = self._entries.radius / self._entries.scale
-        upper[: self._entries.a.size] = reach
-        upper[down] = np.minimum(upper[down], reach)
-
-    def _ball_parts(self, column: Any, kernel: Any) -> list[tuple[Any, Any, Any]]:
-        return []
+    def _bound(self, reach: float) -> None:
+        self._most = np.minimum(self._most, reach)

@@ -8,13 +8,12 @@ the duals of the first rows being the policy; with a policy x it is max Σ_i q_i
 second-order cone and KL and Burg have exponential ones, for Clarabel: those of `entropy`, with q for y and w for ŷ. With "sa" every action has a
 program of its own.
 
-Claim: q, and τ = unit/μ with μ the multiplier of the budget and the unit of `drmdp.layout.point`.
+Claim: q.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -22,18 +21,11 @@ from scipy.optimize import linprog
 
 from drmdp import _native
 from drmdp._typing import Array
-from drmdp.bellman.conic.cone import clarabel, settings
+from drmdp.bellman.conic.cone import Constraints, clarabel, settings
 from drmdp.bellman.conic.direct import DirectOperator, Game
-from drmdp.layout.memory import Memory
 from drmdp.sets.reweighting import Reweighting
 
 TINY = 1e-300
-
-
-def _multiplier(unit: float, price: float) -> float:
-    """τ of a price; infinite where a price is next to nothing."""
-    with np.errstate(over="ignore"):
-        return float(np.float64(unit) / price)
 
 
 class Mixing(DirectOperator):
@@ -41,7 +33,7 @@ class Mixing(DirectOperator):
 
     ball: Reweighting
 
-    def solve(self, game: Game, memory: Memory) -> tuple[Array, Array]:
+    def solve(self, game: Game, kept: Array) -> tuple[Array, Array]:
         """Policy and nature's rows."""
         model, s, own, used = self.model, game.s, game.own, self.model.weights > 0
         y = model.blocks.dense(s, s + 1)[0][own][:, used]  # (A', N, S)
@@ -49,14 +41,12 @@ class Mixing(DirectOperator):
         G = np.einsum("ait,at->ai", y, game.z) + (game.top - game.top.min())[:, None]
         radii, w = self.ball.radii(model), model.weights[used] / math.fsum(model.weights[used])
         if not self.ball.by_pair:
-            x, q, price = mixture(self.ball.kind, float(radii[s]), w, G, game.policy)
-            memory.by_action[s], memory.by_kernel[s] = _multiplier(game.unit.max(), price), q
-            return x, np.einsum("i,ait->at", self._inside(q, radii[s], w), y)
+            x, kept[:] = mixture(self.ball.kind, float(radii[s]), w, G, game.policy)
+            return x, np.einsum("i,ait->at", self._inside(kept, radii[s], w), y)
         rows, worst = np.zeros(game.z.shape), np.zeros(own.size)
-        kept = memory.by_kernel[s].reshape(model.n_actions, -1)
+        kept = kept.reshape(model.n_actions, -1)
         for k, a in enumerate(own.tolist()):
-            _, kept[a], price = mixture(self.ball.kind, float(radii[s, a]), w, G[[k]], np.ones(1))
-            memory.by_action[s, a] = _multiplier(game.unit[k], price)
+            _, kept[a] = mixture(self.ball.kind, float(radii[s, a]), w, G[[k]], np.ones(1))
             q = self._inside(kept[a], radii[s, a], w)
             rows[k], worst[k] = q @ y[k], q @ G[k]
         return np.eye(own.size)[np.argmin(worst)] if game.policy is None else game.policy, rows
@@ -68,22 +58,22 @@ class Mixing(DirectOperator):
         return np.asarray(out[0])
 
 
-def mixture(kind: str, size: float, w: Array, G: Array, x: Array | None) -> tuple[Array, Array, float]:
-    """Policy, mixture and price of a state; the price is that of ½ χ² for χ², and positive."""
+def mixture(kind: str, size: float, w: Array, G: Array, x: Array | None) -> tuple[Array, Array]:
+    """Policy and mixture of a state."""
     low, span = float(G.min()), float(np.ptp(G))
-    start = (np.eye(len(G))[np.argmin(G @ w)] if x is None else x), w, TINY
+    start = (np.eye(len(G))[np.argmin(G @ w)] if x is None else x), w
     if not span > TINY or (size == 0 and kind not in ("cvar", "any")):
         return start
     g = (G - low) / span if x is None else (x @ (G - low) / span)[None]
     solve = linear if kind in ("tv", "cvar", "any") else conic
-    policy, q, price = solve(kind, size, w, g)
+    policy, q = solve(kind, size, w, g)
     q, policy = np.maximum(q, 0.0), np.maximum(policy, 0.0)
     if not (q.sum() > 0 and policy.sum() > 0):
         return start
-    return policy / policy.sum() if x is None else x, q / q.sum(), max(price * span, TINY)
+    return policy / policy.sum() if x is None else x, q / q.sum()
 
 
-def linear(kind: str, size: float, w: Array, g: Array) -> tuple[Array, Array, float]:
+def linear(kind: str, size: float, w: Array, g: Array) -> tuple[Array, Array]:
     """tv, cvar and any. Columns: q, for tv what goes up, and γ."""
     n, N = g.shape
     up = N if kind == "tv" else 0
@@ -98,36 +88,26 @@ def linear(kind: str, size: float, w: Array, g: Array) -> tuple[Array, Array, fl
         -np.r_[np.zeros(N + up), 1.0], np.vstack(left), np.concatenate(right), total, [1.0], bounds, method="highs"
     )
     if found.x is None:
-        return np.zeros(n), np.zeros(N), 1.0
-    return -found.ineqlin.marginals[:n], found.x[:N], 1.0
+        return np.zeros(n), np.zeros(N)
+    return -found.ineqlin.marginals[:n], found.x[:N]
 
 
-def conic(kind: str, size: float, w: Array, g: Array) -> tuple[Array, Array, float]:
+def conic(kind: str, size: float, w: Array, g: Array) -> tuple[Array, Array]:
     """kl, burg and chi2. Columns: q, for the entropies what each costs, and γ. Rows: the sum, γ, signs or the budget, the cones."""
-    n, N = g.shape
-    eye, last = np.eye(N), np.zeros((N, 1))
+    (n, N), q, rows = g.shape, np.arange(g.shape[1]), Constraints()
+    gamma, one, (k, i) = N if kind == "chi2" else 2 * N, np.zeros(N, dtype=int), np.indices(g.shape).reshape(2, -1)
+    rows.add([(one, q, 1.0)], 1.0, clarabel.ZeroConeT(1))
+    rows.add([(k, i, -g.ravel()), (np.arange(n), np.full(n, gamma), 1.0)], 0.0, clarabel.NonnegativeConeT(n))
     if kind == "chi2":
-        head = np.vstack([np.zeros((1, N)), -eye / np.sqrt(w)])
-        blocks = [np.hstack([-eye, last]), np.hstack([head, np.zeros((N + 1, 1))])]
-        rhs = [np.zeros(N), np.r_[math.sqrt(size), -np.sqrt(w)]]
-        cones = [clarabel.NonnegativeConeT(n + N), clarabel.SecondOrderConeT(N + 1)]
+        rows.add([(q, q, -1.0)], 0.0, clarabel.NonnegativeConeT(N))
+        rows.add([(1 + q, q, -1 / np.sqrt(w))], np.r_[math.sqrt(size), -np.sqrt(w)], clarabel.SecondOrderConeT(N + 1))
     else:
-        place = 1 if kind == "kl" else 2
-        cone = np.zeros((3 * N, 2 * N + 1))
-        cone[3 * np.arange(N), N + np.arange(N)] = 1.0
-        cone[3 * np.arange(N) + place, np.arange(N)] = -1.0
-        given = np.zeros(3 * N)
-        given[3 - place :: 3] = w
-        blocks, rhs = [np.r_[np.zeros(N), np.ones(N), 0.0][None], cone], [np.array([size]), given]
-        cones = [clarabel.NonnegativeConeT(n + 1), *(clarabel.ExponentialConeT() for _ in range(N))]
-    more = blocks[0].shape[1] - N - 1
-    first = np.r_[np.ones(N), np.zeros(more + 1)][None]
-    gains = np.hstack([-g, np.zeros((n, more)), np.ones((n, 1))])
-    matrix: Any = sparse.csc_matrix(np.vstack([first, gains, *blocks]))
-    objective = -np.r_[np.zeros(N + more), 1.0]
-    zero = sparse.csc_matrix((objective.size, objective.size))
-    b = np.concatenate([[1.0], np.zeros(n), *rhs])
-    found = clarabel.DefaultSolver(zero, objective, matrix, b, [clarabel.ZeroConeT(1), *cones], settings()).solve()
-    dual, head_row = np.array(found.z), 1 + n + (N if kind == "chi2" else 0)
-    price = float(dual[head_row]) / (math.sqrt(size) if kind == "chi2" else 1.0)
-    return dual[1 : 1 + n], np.array(found.x)[:N], price
+        given, place = np.zeros((N, 3)), 1 if kind == "kl" else 2
+        given[:, 3 - place] = w
+        rows.add([(one, N + q, 1.0)], size, clarabel.NonnegativeConeT(1))
+        cones = [clarabel.ExponentialConeT()] * N
+        rows.add([(3 * q, N + q, 1.0), (3 * q + place, q, -1.0)], given.ravel(), *cones)
+    matrix, rhs = rows.made(gamma + 1)
+    zero, objective = sparse.csc_matrix((gamma + 1, gamma + 1)), np.append(np.zeros(gamma), -1.0)
+    found = clarabel.DefaultSolver(zero, objective, matrix, rhs, rows.cones, settings()).solve()
+    return np.array(found.z)[1 : 1 + n], np.array(found.x)[:N]

@@ -15,7 +15,8 @@ The programs see stakes below each action's top, normalised to [−1, 0], and di
 neither the scale and level of the costs nor a small radius costs digits; actions that cannot be optimal are not bent.
 The ℓ2 ball is stated as a norm cone: as a sum of squares it loses half the digits at small
 radii. Two cases need no program: radius 0 (y = ŷ) and constant stakes. What the solvers return is not believed: values,
-steps and bounds come from `drmdp.certificate.dense`, applied to their duals and kernels.
+below is what their kernels attain (`drmdp.certificate.dense`), above what their policy costs at most: the exact operator evaluates it, and what that leaves
+is proved as all its sweeps are. Both come from programs of which the exact operator knows nothing, so that a wrong answer of either shows.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from drmdp._typing import Array
+from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.operator import Tabled, Update
-from drmdp.certificate import dense as certificate
+from drmdp.certificate import dense
 from drmdp.certificate.dense import Witness
 from drmdp.core import levels
 from drmdp.core import threads as workers
 from drmdp.core.interrupts import put_off
 from drmdp.errors import InputError
+from drmdp.layout.memory import of_states
 from drmdp.model import Model
 from drmdp.model.lifted import seen_by
 from drmdp.sets import AmbiguitySet
@@ -58,44 +61,17 @@ class Entries:
         return self.a * self.weights.size + self.i
 
 
-@dataclass(frozen=True)
-class Answer:
-    """Solver output for normalised stakes."""
-
-    policy: Array  # (A,)
-    multipliers: Array  # (1,) or (N,)
-    thresholds: Array  # (A, N)
-    displacement: Array  # (y − ŷ)/ρ per entry, (E,)
-
-
 class Program(Protocol):
     """A conic program of one state, built once. A class says what its displacements are like when the radius is small."""
 
     power: float  # ρ = min(θ^power, 1)
     own_support: bool  # rows never leave the support of the row they are compared with
 
-    def update(self, stakes: Array, room: Array) -> Answer:
-        """Solve max γ: γ ≤ room_a + Σ_i w_i stakes·(y − ŷ)/ρ for every a; stakes are per entry, (E,), room (A,)."""
+    def update(self, stakes: Array, room: Array) -> tuple[Array, Array]:
+        """Policy (A,) and displacement (y − ŷ)/ρ (E,) of max γ: γ ≤ room_a + Σ_i w_i stakes·(y − ŷ)/ρ for every a; stakes are per entry, (E,), room (A,)."""
 
-    def evaluate(self, stakes: Array) -> Answer:
-        """Solve max Σ_i w_i stakes·(y − ŷ)/ρ; stakes (E,) include the policy, which the answer leaves out."""
-
-
-class Direct(Protocol):
-    """A set that poses the programs of its states itself; its claims are those of the exact operator."""
-
-    def sweep(self, value: Array, policy: Array | None, start: int, stop: int) -> Update:
-        """Update the states start … stop − 1, or evaluate a policy (S, A)."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a program says of some actions of a state, A' of them, in units of the costs."""
-
-    share: Array  # (A',) how they are played
-    multipliers: Array  # (1,) or (N,)
-    thresholds: Array  # (A', N)
-    kernels: Array  # (A', N, S)
+    def evaluate(self, stakes: Array) -> Array:
+        """Displacement of max Σ_i w_i stakes·(y − ŷ)/ρ; stakes (E,) include the policy."""
 
 
 class ConicOperator:
@@ -109,8 +85,9 @@ class ConicOperator:
         if not program:
             raise InputError(f"{ball.short} has no conic program; take the exact backend")
         self._new: Any = load(program)
-        self._direct: Direct | None = self._new(model, ball) if hasattr(self._new, "sweep") else None
+        self._direct: Any = self._new(model, ball) if hasattr(self._new, "sweep") else None
         self.chunk = 1 if self._direct is None else model.n_states
+        self._twin = ExactOperator(model, ball, self.threads)
         self._radii = ball.radii(model)
         self._seen = seen_by(ball.moves, model)
         self._programs: dict[tuple[int, int], tuple[Entries, Program]] = {}  # by state and, with a budget each, action
@@ -125,56 +102,45 @@ class ConicOperator:
 
     def _sweep(self, value: Array, policy: Array | None, start: int, stop: int) -> Update:
         if self._direct is not None:
-            return self._direct.sweep(value, policy, start, stop)
-        model, n = self.model, stop - start
-        A = model.n_actions
-        kernels, w = self._rows(start, stop)
-        shape = (n, A) if self.ball.by_pair else (n,)
-        multipliers = np.zeros((*shape, w.size) if self.ball.priced_by_kernel else shape)
-        witness = Witness(np.zeros((n, A)), multipliers, np.zeros((n, A, w.size)), kernels)
-        u = value - levels.level(value, self.model)
+            return self._direct.sweep(value, policy, start, stop)  # type: ignore[no-any-return]
+        model, own, shape = self.model, slice(start, stop), self.model.available.shape
+        kernels, _ = self._rows(start, stop)
+        x = np.zeros(shape) if policy is None else np.where(model.available, policy, 0.0)
+        u = value - levels.level(value, model)
         for s in range(start, stop):
             if not model.terminal[s]:
                 with put_off():  # or Clarabel takes it for bad data
-                    self._fill(s, u, None if policy is None else policy[s], witness, s - start)
-        fixed = policy is not None
-        new, low, high, kernel = certificate.derive(model, self.ball, value, witness, start, stop, fixed)
-        return Update(new, low, high, witness.policy, Tabled(kernel), witness)
+                    self._fill(s, u, x[s], kernels[s - start], fixed=policy is not None)
+        low, new, mean = dense.attained(
+            model, self.ball, value, kernels, start, stop, None if policy is None else x[own]
+        )
+        above = self._twin.evaluate(value, x, start, stop)
+        return Update(new, low, above.upper_step, x[own], Tabled(mean), Witness(kernels, of_states(above.claim, own)))
 
-    def _fill(self, s: int, u: Array, policy: Array | None, witness: Witness, k: int) -> None:
-        """Fill row k of a witness with the solution of state s."""
+    def _fill(self, s: int, u: Array, x: Array, kernels: Array, fixed: bool) -> None:
+        """Fill the kernels (A, N, S) of state s, and the policy (A,) unless it is fixed."""
         own = np.flatnonzero(self.model.available[s])
         z = self._seen.stakes(u, s, s + 1)[0][own]  # (A', S)
         allowed = self.ball.allowed(self._seen, s, s + 1)[0][own]
         top = np.where(allowed, z, -np.inf).max(axis=1)
-        kernels = witness.kernels[k]
         if not self.ball.by_pair:
-            found = self._solve(s, own, z, top, None if policy is None else policy[own])
-            witness.policy[k, own] = found.share
-            witness.multipliers[k] = found.multipliers if self.ball.priced_by_kernel else found.multipliers[0]
-            witness.thresholds[k, own], kernels[own] = found.thresholds, found.kernels
+            x[own], kernels[own] = self._solve(s, own, z, top, x[own] if fixed else None)
             return
-        for j, a in enumerate(own.tolist()):
-            found = self._solve(s, own[[j]], z[[j]], top[[j]], np.ones(1))
-            witness.multipliers[k, a] = found.multipliers if self.ball.priced_by_kernel else found.multipliers[0]
-            witness.thresholds[k, a] = found.thresholds[0] + (top[j] - top.min())
-            kernels[a] = found.kernels[0]
-        if policy is not None:
-            witness.policy[k] = policy
-            return
-        w = self.ball.centred(np.zeros((self._used.sum(), 1)), self.model.weights[self._used])[1]
-        worst = ((np.einsum("i,ait->at", w, kernels[own]) * np.where(allowed, z - top[:, None], 0.0)).sum(axis=1)) + top
-        witness.policy[k, own[np.argmin(worst)]] = 1.0
+        for j in range(own.size):
+            kernels[own[j]] = self._solve(s, own[[j]], z[[j]], top[[j]], np.ones(1))[1][0]
+        if not fixed:
+            w = self.ball.centred(np.zeros((self._used.sum(), 1)), self.model.weights[self._used])[1]
+            below = np.where(allowed, z - top[:, None], 0.0)
+            x[own[np.argmin((np.einsum("i,ait->at", w, kernels[own]) * below).sum(axis=1) + top)]] = 1.0
 
-    def _solve(self, s: int, own: Any, z: Array, top: Array, policy: Array | None) -> Found:
-        """Solve the program of some actions of state s, their stakes and tops given; `policy` (A',) if it is fixed."""
+    def _solve(self, s: int, own: Any, z: Array, top: Array, policy: Array | None) -> tuple[Array, Array]:
+        """Policy (A',) and kernels (A', N, S) of some actions of state s, their stakes and tops given; `policy` if it is fixed."""
         entries, program = self._program(s, own)
         below = z[entries.a, entries.t] - top[entries.a]
         nominal = np.zeros(own.size)  # of z minus the top
         np.add.at(nominal, entries.a, entries.weights[entries.i] * entries.nominal * below)
         nominal += top - top.min()
         kernels = self._rows(s, s + 1)[0][0][own]
-        n_multipliers = entries.weights.size if self.ball.priced_by_kernel else 1
         if policy is None:
             share = np.zeros(own.size)
             share[np.argmin(nominal if entries.radius == 0 else top)] = 1
@@ -187,19 +153,18 @@ class ConicOperator:
         stakes = played[entries.a] * below
         unit = -stakes.min(initial=0.0)
         if (entries.radius == 0 and not self.ball.free) or not unit > 0:
-            return Found(share, np.zeros(n_multipliers), np.zeros(kernels.shape[:2]), kernels)
+            return share, kernels
         if policy is None:
             room = np.where(matters, np.minimum((nominal - nominal.min()) / unit, 2.0), 2.0)
-            answer = program.update(stakes / unit, room / entries.scale)
-            share = np.where(matters, answer.policy, 0.0)
+            share, displacement = program.update(stakes / unit, room / entries.scale)
+            share = np.where(matters, share, 0.0)
             share = share / share.sum()
         else:
-            answer = program.evaluate(stakes / unit)
-        thresholds = unit * answer.thresholds + (share * (top - top.min()))[:, None]
-        moved = np.maximum(entries.nominal + entries.scale * answer.displacement, 0.0)
+            displacement = program.evaluate(stakes / unit)
+        moved = np.maximum(entries.nominal + entries.scale * displacement, 0.0)
         bent = matters[entries.a] if policy is None else share[entries.a] > 0
         kernels[entries.a, entries.i, entries.t] = np.where(bent, moved, entries.nominal)
-        return Found(share, unit * answer.multipliers, thresholds, kernels)
+        return share, kernels
 
     @property
     def _used(self) -> Any:

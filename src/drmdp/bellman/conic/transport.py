@@ -6,13 +6,9 @@ goes up receives no more than arrives, what goes down gives no less than leaves;
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from drmdp.bellman.conic.linear import LinearProgram
-from drmdp.bellman.conic.operator import Entries
-from drmdp.sets import AmbiguitySet
 
 
 class Transport(LinearProgram):
@@ -20,38 +16,22 @@ class Transport(LinearProgram):
 
     each = False
 
-    def __init__(self, entries: Entries, ball: AmbiguitySet) -> None:
-        ground = ball.ground  # type: ignore[attr-defined]
-        self._unit = ground.scale
-        super().__init__(entries, ball)
-        pairs = []
+    def _bound(self, reach: float) -> None:
+        entries, ground, pairs = self._entries, self._ball.ground, []  # type: ignore[attr-defined]
         for row in range(int(entries.row.max()) + 1):
             own = np.flatnonzero(entries.row == row)
             costs = ground.between(entries.t[own], entries.t[own])
             j, k = np.nonzero(np.isfinite(costs) & (entries.nominal[own] > 0)[:, None] & ~np.eye(own.size, dtype=bool))
-            pairs.append((own[j], own[k], costs[j, k] / self._unit))
-        self._leaves, self._arrives, self._costs = (np.concatenate(part) for part in zip(*pairs, strict=True))
-        self._moves = self._n_columns + np.arange(self._costs.size)
-        self._n_columns += self._costs.size
-
-    def _n_ball_rows(self) -> int:
-        return int(self._entries.weights.size) if self.each else 1
-
-    def _ball_parts(self, column: Any, kernel: Any) -> list[tuple[Any, Any, Any]]:
-        E, D = self._entries.a.size, self._down.size
-        own = self._entries.i[self._leaves]
-        rows = self._ball_rows[own if self.each else np.zeros(own.size, dtype=int)]
-        price = self._costs * (1.0 if self.each else self._entries.weights[own])
-        up = int(self._ball_rows[-1]) + 1
-        down = up + E
-        place = np.searchsorted(self._down, self._leaves)
-        return [
-            (rows, self._moves, self._unit * price),
-            (up + np.arange(E), np.arange(E), np.ones(E)),
-            (up + self._arrives, self._moves, -np.ones(self._moves.size)),
-            (down + np.arange(D), E + np.arange(D), -np.ones(D)),
-            (down + place, self._moves, np.ones(self._moves.size)),
-        ]
+            pairs.append((own[j], own[k], costs[j, k]))
+        leaves, arrives, price = (np.concatenate(part) for part in zip(*pairs, strict=True))
+        moves, kernel = self._more(price.size), entries.i[leaves]
+        up, down = np.arange(entries.a.size), np.arange(self._down.size)
+        if self.each:
+            self._add(entries.weights.size, [(kernel, moves, price)], reach)
+        else:
+            self._add(1, [(np.zeros_like(kernel), moves, price * entries.weights[kernel])], reach)
+        self._add(up.size, [(up, up, 1.0), (arrives, moves, -1.0)])
+        self._add(down.size, [(down, up.size + down, -1.0), (np.searchsorted(self._down, leaves), moves, 1.0)])
 
 
 class Each(Transport):
