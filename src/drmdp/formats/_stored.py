@@ -62,7 +62,8 @@ ENTRIES_OF_INDEX = (
 )  # fmt: skip
 FIELDS = {
     "indptr": ("i8", "I"), "indices": ("i4", "E"), "data": ("f8 f4", "D"), "costs": ("f8", "SA SAS"), "next_costs": ("f8", "E"), "available": ("?", "SA"),
-    "terminal": ("?", "S"), "initial": ("f8", "S"), "ends": ("f8", "S"), "discounts": ("f8", "SA"), "sojourn": ("f8", "SA"), "states": ("u1", "B"), "states_ends": ("i8", "J"),
+    "terminal": ("?", "S"), "initial": ("f8", "S"), "ends": ("f8", "S"), "discounts": ("f8", "SA"),
+    "sojourn": ("f8", "SA"), "states": ("u1", "B"), "states_ends": ("i8", "J"),
     "counts_indptr": ("i8", "Y"), "counts_indices": ("i4", "C"), "counts_data": ("f8", "X"),
 }  # fmt: skip
 """Dtypes and shapes of the arrays: S states, A actions, I = S·A + 1, J = S + 1, E next states, D = N·E; others have any length."""
