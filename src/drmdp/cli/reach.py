@@ -53,7 +53,9 @@ def reach(
     check_outputs({"--out": paths(out), "--proof": paths(proof)}, {"MODEL": formats.files_of(model_path)})
     if proof is not None and within is not None:
         raise InputError("--proof: a plan has none; leave out --within")
-    model, ball = Asked(**region).read(model_path, 1.0 if discount is None else discount)
+    if discount is None and formats.holds_intervals(model_path):  # which hold no discount, and none is used
+        discount = 1.0
+    model, ball = Asked(**region).read(model_path, discount)
     check_labels(model, out, keep_formulas)
     known = formats.labels(model_path, model.n_states)
     goal, bad = (_states(name, given, model, known) for name, given in (("--target", target), ("--avoid", avoid)))
