@@ -18,6 +18,8 @@ COMMANDS = {
     "reach": "m.npz --target 1 --radius .1",
     "evaluate": "m.npz s.npz --radius .1",
     "inspect": "m.npz --radius .1",
+    "sensitivity": "m.npz s.npz",
+    "redo": "m.npz --log log.csv",
     "sweep": "m.npz --radii 2",
     "horizon": "m.npz --radius .1 --stages 2",
     "plot": "s.npz --out p.svg",

@@ -362,7 +362,7 @@ def test_pictures_of_saved_results(run, folder):
     assert "a picture is a .png" in run("plot", "solution.npz", "--out", "v.txt", code=2).stderr
     run("plot", "drawn.npz", "--kind", "map", "--shape", "2x3", "--stage", 2, "--out", "map2.png")
     for given, options, message in (
-        ("drawn.npz", ("--kind", "values"), "--kind: a plan has pictures of its policy and maps of its stages"),
+        ("drawn.npz", ("--kind", "kernel"), "--kind: a plan has pictures of"),
         ("drawn.npz", ("--kind", "map", "--shape", "2x3", "--stage", 3), "stage: expected a whole number from 0 to 2"),
         ("drawn.npz", ("--stage", 1), "--stage: it goes with --kind map"),
         ("solution.npz", ("--stage", 1), "--stage: it is of a plan"),

@@ -46,7 +46,7 @@ def test_only_rooms_that_cost_nothing_are_named():
 
 def test_what_rule_e_does_not_hold_for_is_not_taken(monkeypatch):
     bound = far_side.bound
-    monkeypatch.setattr(far_side, "bound", lambda *given: replace(bound(*given), holds=False))
+    monkeypatch.setattr(far_side, "bound", lambda *given, **more: replace(bound(*given, **more), holds=False))
     found = drmdp.solve(corridor([1.0, 1.0]), drmdp.Wasserstein(0.0))
     assert found.status is Status.precision_limit
     assert found.lower[0] < 2 - 1e-6

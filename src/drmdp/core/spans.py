@@ -20,10 +20,11 @@ import numpy as np
 from drmdp._typing import Array, BoolArray
 from drmdp.core import distributions
 from drmdp.core import text as words
+from drmdp.core.by_pair import sojourn_of
 from drmdp.core.distributions import Labels, Scaled
 from drmdp.core.names import text_of
 from drmdp.core.storage import Kernels
-from drmdp.core.validation import Names, check_costs, sojourn_of
+from drmdp.core.validation import Names, check_costs
 from drmdp.errors import InputError
 
 BLOCK = 2**16

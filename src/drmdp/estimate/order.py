@@ -175,13 +175,9 @@ def ordered(
     fills = ordering.gaps == "fill"
     joined, found = same_episode().shift(-1), facts.step
     if found is not None and found.is_continuous:
-        delta = delta_of(table, found)
-        spans = table.collect(table.frame.select(span=delta).drop_nulls().unique().sort("span"))[0]["span"]
-        spans = spans.filter(spans > 0)
-        code = delta.replace_strict(spans, list(range(len(spans))), default=None, return_dtype=pl.Int64)
-        table = replace(table, frame=table.frame.with_columns(code.shift(-1).alias(GAP)))
+        table, spans = _spanned(table, found)
         joined = joined & pl.col(GAP).is_not_null()
-        facts = replace(facts, spans=spans.to_numpy())
+        facts = replace(facts, spans=spans)
     elif found is not None:
         odd, gaps = distance_findings(table, ordering.gaps, facts, look)
         findings += odd
@@ -244,3 +240,12 @@ def _kept(table: Table, step: Step | None, rule: str, states: Names | None) -> T
     ranked = table.frame.with_columns(_step=new.cum_sum(), _rank=rank).sort("_step", "_rank", maintain_order=True)
     last = (pl.col("_step") != pl.col("_step").shift(-1)).fill_null(True)
     return replace(table, frame=table.collect(ranked.filter(last).drop("_step", "_rank"))[0].lazy())
+
+
+def _spanned(table: Table, step: Any) -> tuple[Table, Any]:
+    """Rows with the number of the time until the next, and these times, in order."""
+    delta = delta_of(table, step)
+    spans = table.collect(table.frame.select(span=delta).drop_nulls().unique().sort("span"))[0]["span"]
+    spans = spans.filter(spans > 0)
+    code = delta.replace_strict(spans, list(range(len(spans))), default=None, return_dtype=polars().Int64)
+    return replace(table, frame=table.frame.with_columns(code.shift(-1).alias(GAP))), spans.to_numpy()

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike, BoolArray
+from drmdp.core import by_pair, distributions, policies, spans, storage
 from drmdp.core import counts as counted
-from drmdp.core import distributions, policies, spans, storage
 from drmdp.core import validation as checks
 from drmdp.core.cached import cached_property
 from drmdp.core.facts import Facts, facts_of
@@ -159,7 +159,7 @@ class Model(Made):
         blocks = distributions.check(blocks, open_pairs, labels, row_sum_tol, scaled)
         if dtype is not None:
             blocks = blocks.astype(checks.storage_dtype(dtype))
-        largest, each = checks.discounts_of(discount, open_pairs, labels)
+        largest, each = by_pair.discounts_of(discount, open_pairs, labels)
         self._set(
             **{"n_states": S, "n_actions": A, "n_kernels": N, "first": 0, "n_next": S},
             **{"discount": largest, "discounts": each},
@@ -169,7 +169,7 @@ class Model(Made):
             actions=action_names,
             available=open_pairs,
             **{"terminal": end, "ends": ends if ends is None or rewards is None else 0.0 - ends},
-            sojourn=checks.sojourn_of(sojourn, open_pairs, labels),
+            sojourn=by_pair.sojourn_of(sojourn, open_pairs, labels),
             kernel_names=labels.kernels,
             _blocks=blocks,
             is_sparse=blocks.is_sparse,

@@ -211,6 +211,9 @@ def bound(
         best = _argmax(value, classes, n)[some]
         held = (rows @ q + more)[some]
         other = value[best] > np.where(held == -np.inf, held, np.maximum(held, q[some]) + margin)
+        if not other.any():  # what is left is rounding: a little more than that, and it is gone
+            other = value[best] > q[some]
+            value = value + 256 * EPS * np.abs(q).max()
         by_row, by_door = (np.flatnonzero(other & own) for own in (best < leading.size, best >= leading.size))
         lead = sparse.csr_array(players.rows(leading[best[by_row]])), doors[best[by_door] - leading.size]
         at = np.concatenate([by_row, by_door])
