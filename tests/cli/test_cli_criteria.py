@@ -122,3 +122,11 @@ def test_a_label_nobody_has_is_told_with_its_line(run):
     with open("swap.lab", "a") as file:
         file.write("1: 7\n")
     assert "line 5: no label has the number '7'" in run("reach", "swap.tra", "--target", 2, "--radius", 0.1, code=2)
+
+
+def test_files_that_hold_a_discount_are_reached_in_too(run):
+    goal = drmdp.read("machine.npz").states[-1]
+    document = json.loads(run("reach", "machine.npz", "--target", goal, "--radius", 0.1, "--rtol", 1e9, "--json"))
+    found = drmdp.reach(drmdp.read("machine.npz"), drmdp.Wasserstein(0.1), goal)
+    assert (np.asarray(document["lower"]) <= found.upper).all()
+    assert (found.lower <= np.asarray(document["upper"])).all()

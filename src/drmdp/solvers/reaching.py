@@ -40,8 +40,8 @@ FREE, ACCEPT, PLAIN, LONGEST = 6, 0.7, 6, 400
 how many there may be."""
 TIED = 4.0
 """Of equal numbers: how many widths they may be apart in all."""
-TINY = 1e-13
-"""The least ε."""
+TINY, LOOSEST = 1e-13, 0.1
+"""The least ε; a goal that is larger is this."""
 Found = Generator[State, None, State | None]
 """Sweeps, and the one that was looked for."""
 
@@ -128,13 +128,15 @@ class Course:
     def points(self) -> Iterator[State]:
         """All of them."""
         v, w = self._start()
-        goal, last, eps = self.problem.goal, np.inf, np.inf
+        goal, last, eps = min(self.problem.goal, LOOSEST), np.inf, np.inf
         for k in range(TRIES):
             eps = max(min(goal / (8 * w), eps / 2), TINY)
             self.problem.criterion.share = 1 / (16 * w)
             self.width = min(100 * eps * w, 0.01 * goal)
             near = yield from self._near(v, eps)
             if near is None:
+                if k == 0:
+                    yield State(v, None).swept(self.problem)
                 return
             v, w = near.value, self._time(near)
             if eps * w > goal / 2 and eps > TINY and k < TRIES - 1:  # it takes longer than it seemed
