@@ -148,6 +148,15 @@ def test_what_must_not_be_replaced_is_refused(tmp_path, monkeypatch):
     drmdp.write(OLD, tmp_path / ("é" * 125 + ".npz"))
 
 
+@pytest.mark.parametrize("write", ["proof", "save"])
+def test_results_take_no_place_of_a_pipe(tmp_path, write):
+    os.mkfifo(tmp_path / "pipe.npz")
+    found = drmdp.solve(OLD, drmdp.Wasserstein(0.1))
+    with pytest.raises(InputError, match=r"pipe.npz: is a pipe, not a file"):
+        getattr(found, write)(tmp_path / "pipe.npz")
+    assert (tmp_path / "pipe.npz").is_fifo()
+
+
 def test_names_of_companions_are_not_names_of_models(tmp_path):
     for name in ("m.lab", "m.trew", "m.SREW"):
         with pytest.raises(InputError, match=f"{name}: .* is the suffix of a companion; name the file of transitions"):

@@ -24,7 +24,7 @@ from drmdp.bellman.exact import ExactOperator
 from drmdp.cluster import Mpi
 from drmdp.cluster.engine import Engine
 from drmdp.cluster.source import Source
-from drmdp.core.files import beside, check_parent, landing, write_whole
+from drmdp.core.files import beside, check_file, landing, write_whole
 from drmdp.errors import InputError
 from drmdp.layout.memory import Memory
 from drmdp.model import Model
@@ -72,7 +72,7 @@ class Held:
         if "point" not in self.arrays:
             raise InputError(NO_SWEEP)
         witness_of(self.left.ball)
-        check_parent(path)
+        check_file(path)
         if folder is not None and mark_of(folder) != self.mark:
             raise InputError(f"proof: {folder} no longer holds this solution")
         engine, target = self.left.cluster.start(source, self.left.ball, None), landing(path)

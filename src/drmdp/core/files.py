@@ -53,13 +53,17 @@ def open_regular(path: AnyPath, folder: int | None = None) -> IO[bytes]:
 def check_file(path: AnyPath) -> None:
     """Refuse a path that cannot become a file, or must not: that of a directory, a device, a write-protected file."""
     check_parent(path)
+    _check_regular(path)
     target = landing(path)
-    if target.exists():
-        mode = target.stat().st_mode
-        if not stat.S_ISREG(mode):
-            raise InputError(f"{os.fspath(path)}: is {_kind(mode)}, not a file")
-        if not os.access(target, os.W_OK):
-            raise InputError(f"{os.fspath(path)}: is write-protected")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise InputError(f"{os.fspath(path)}: is write-protected")
+
+
+def _check_regular(path: AnyPath) -> None:
+    """Refuse to put a file in the place of a directory, a pipe or a device, which whoever may do anything could."""
+    target = landing(path)
+    if target.exists() and not stat.S_ISREG(mode := target.stat().st_mode):
+        raise InputError(f"{os.fspath(path)}: is {_kind(mode)}, not a file")
 
 
 def check_parent(path: AnyPath) -> None:
@@ -142,6 +146,8 @@ def write_whole(path: AnyPath, write: Write) -> None:
 
 def write_together(files: Mapping[Any, Write], stale: Iterable[AnyPath] = ()) -> None:
     """Write files that belong together, the main one last, and remove stale ones; see the module for what can happen."""
+    for path in files:
+        _check_regular(path)
     writes = {landing(path): write for path, write in files.items()}
     if len(writes) < len(files):
         raise InputError(f"{', '.join(map(os.fspath, files))}: two of these are the same file")

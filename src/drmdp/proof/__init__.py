@@ -15,7 +15,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp._version import __version__
-from drmdp.core.files import check_parent, write_whole
+from drmdp.core.files import check_file, write_whole
 from drmdp.errors import InputError
 from drmdp.model import Model, changed
 from drmdp.model.lifted import seen_by
@@ -151,7 +151,7 @@ def sides_of(model: Any, lower: Array, upper: Array) -> tuple[Array, Array]:
 def _write(path: str | os.PathLike[str], told: dict[str, Any], sweeps: Iterable[tuple[dict[str, Any], Stage]]) -> int:
     """Write what several sweeps prove, and what the lines of each say that the first line does not; returns the bytes written."""
     target = Path(path)
-    check_parent(target)
+    check_file(target)
 
     def fill(stream: Any) -> None:
         stream.write(text.encoded(header(told)))
