@@ -152,19 +152,25 @@ def test_what_takes_too_long_is_left_out(monkeypatch):
     assert section(machines(), drmdp.Wasserstein(0.5))[1:] == ({}, {})
 
 
-def test_a_plan_has_the_section_too(tmp_path, sketched):
-    model, ball = machines(), drmdp.Wasserstein(1.0)
+@pytest.mark.parametrize("kind", ["costs", "rewards"])
+def test_a_plan_has_the_section_too(tmp_path, sketched, kind):
+    model, ball = machines(kind), drmdp.Wasserstein(1.0)
     found = drmdp.finite_horizon(model, ball, 6)
     subject = plan.Told.of(found, "CHF")
     others = rivals.plan_rivals(found)
     told, pictures = matter.matter(subject, found, others)
     cost = [values(model, found.policy, y, 6) for y in model.kernels]
-    assert f"this plan costs {amount(np.mean(cost), 'CHF')} over 6 stages" in told["kernels"][0]
+    mean = f"costs {amount(np.mean(cost), 'CHF')}" if kind == "costs" else f"earns {amount(-np.mean(cost), 'CHF')}"
+    assert f"this plan {mean} over 6 stages" in told["kernels"][0]
     assert list(pictures) == ["kernels"]
     shown = float(told["prices"]["rows"][0][-1].replace(",", ""))
-    assert shown == pytest.approx(np.abs(found.prices.sum(axis=0)).max(), rel=1e-4)
+    assert (shown < 0) == (kind == "rewards")
+    assert abs(shown) == pytest.approx(np.abs(found.prices.sum(axis=0)).max(), rel=1e-4)
     found.report(tmp_path / "plan.html")
     text = (tmp_path / "plan.html").read_text("utf-8")
+    found.save(tmp_path / "plan.npz")
+    drmdp.HorizonSolution.load(tmp_path / "plan.npz").report(tmp_path / "loaded.html", models=model, ball=ball)
+    assert (tmp_path / "loaded.html").read_text("utf-8") == text
     assert re.search("<h2>How much the data matter</h2>.*<h3>Where doubt matters most</h3>", text, re.DOTALL)
 
 
