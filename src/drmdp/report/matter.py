@@ -24,6 +24,7 @@ from drmdp.report.lead import alike
 from drmdp.report.rivals import LARGE, PRACTICE, SWEEPS
 from drmdp.report.worth import Worth
 from drmdp.solution import HorizonSolution
+from drmdp.solution.rows import in_words
 
 WORK = 2e10
 """Operations, a second or two: more are not spent on which kernel is true."""
@@ -128,11 +129,11 @@ def _measure(own: Worth, solution: Any, told: Any, pictures: Any) -> None:
     for s, *pair in found.order[:NAMED].tolist():
         name = f"{model.actions[pair[0]]} when {model.states[s]}" if pair else f"state {model.states[s]}"
         gain, rows = found.gains[s, *pair], found.counts[s, *pair]
-        parts.append(f"{name}, by about {amount(gain, own.unit)} ({rows:,.12g} rows so far)")
+        parts.append(f"{name}, by about {amount(gain, own.unit)} ({in_words(rows)} so far)")
     if parts:
         told["measure"] = (
-            f"{found.rows:,} more rows would improve the {own.side}-case {own.noun} from the start most "
-            f"here: {'; '.join(parts)}. That is an estimate: the radius is taken to shrink like "
+            f"Where {found.rows:,} more rows would improve the {own.side}-case {own.noun} from the start "
+            f"most, each by itself: {'; '.join(parts)}. That is an estimate: the radius is taken to shrink like "
             f"{'1/n' if own.ball.degree == 2 else '1/√n'} with the number n of rows, and new rows to "
             "look like those there are."
             f"{' Of what was never tried nothing can be told.' if np.isnan(found.gains).any() else ''}"
