@@ -116,7 +116,7 @@ def test_prices_and_gains_are_those_of_other_radii(rectangular):
     at = tuple(found.order[0].tolist())
     name = f"{model.actions[at[1]]} when {model.states[at[0]]}" if width == 2 else f"state {model.states[at[0]]}"
     assert (
-        f"most, each by itself: {name}, by about {amount(found.gains[at], 'CHF')} ({found.counts[at]:g} rows so far)"
+        f"most with 100 more rows of one of these: {name}, by about {amount(found.gains[at], 'CHF')} ({found.counts[at]:g} rows so far)"
         in told["measure"]
     )
     assert "shrink like 1/n " in told["measure"]

@@ -132,8 +132,8 @@ def _measure(own: Worth, solution: Any, told: Any, pictures: Any) -> None:
         parts.append(f"{name}, by about {amount(gain, own.unit)} ({in_words(rows)} so far)")
     if parts:
         told["measure"] = (
-            f"Where {found.rows:,} more rows would improve the {own.side}-case {own.noun} from the start "
-            f"most, each by itself: {'; '.join(parts)}. That is an estimate: the radius is taken to shrink like "
+            f"The {own.side}-case {own.noun} from the start would improve most with {found.rows:,} more rows "
+            f"of one of these: {'; '.join(parts)}. That is an estimate: the radius is taken to shrink like "
             f"{'1/n' if own.ball.degree == 2 else '1/√n'} with the number n of rows, and new rows to "
             "look like those there are."
             f"{' Of what was never tried nothing can be told.' if np.isnan(found.gains).any() else ''}"
