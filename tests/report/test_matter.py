@@ -123,6 +123,15 @@ def test_prices_and_gains_are_those_of_other_radii(rectangular):
     assert "never tried" not in told["measure"]
 
 
+def test_the_price_of_a_level_is_that_of_a_lower_one():
+    """Less of a level is more doubt."""
+    model, ball = machines(), drmdp.Reweighting(kind="cvar", level=0.5)
+    told = section(model, ball)[1]["prices"]
+    assert "If the level of one state alone fell a little, the worst-case cost from the start" in told["words"]
+    assert told["columns"] == ["state", "level", "price of doubt, CHF"]
+    assert float(told["rows"][0][-1].replace(",", "")) > 0
+
+
 def test_nothing_is_shown_that_does_not_apply(tmp_path, sketched):
     def page(model, ball, **more):
         drmdp.solve(model, ball, **more).report(tmp_path / "page.html")

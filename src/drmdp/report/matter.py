@@ -41,10 +41,10 @@ def matter(own: Worth, solution: Any, rivals: list[Any]) -> tuple[dict[str, Any]
     steps = len(own.policy) if own.policy.ndim == 3 else 0
     work = own.n_kernels * S * S * (200.0 * steps * A if steps else max(100, 4 + 2 * A) * S)
     with suppress(InputError):
-        if own.n_kernels > 1 and not own.likely and work <= WORK and own.singles is not None:
+        if not own.likely and work <= WORK and own.singles is not None:
             _kernels(own, solution, rivals, told, pictures)
     size = max(steps / SWEEPS, 1) * model.blocks.data.size
-    if ball is None or ball.certain or not ball.sized or S > DENSE or size > LARGE:
+    if ball is None or ball.certain or S > DENSE or size > LARGE:
         return told, pictures
     if not isinstance(solution, HorizonSolution) and solution.problem is None:  # it was loaded
         solution = copy(solution)

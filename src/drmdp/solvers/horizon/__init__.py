@@ -153,8 +153,8 @@ def with_models(plan: HorizonSolution, models: Any, ball: Any) -> HorizonSolutio
             raise InputError(f"{name}: the plan was made with others")
     found = copy.copy(plan)
     known = {"swept": -plan.value[1:] if plan.maximise else plan.value[1:], "reached": T - int(plan.kernel_passes)}
-    given = None if plan.optimal else plan.policy
-    vars(found).update(natures=SimpleNamespace(stages=stages, policy=given, **known))  # no sweep is known
+    kept = None if plan.optimal else plan.policy
+    vars(found).update(natures=SimpleNamespace(stages=stages, policy=kept, **known))  # no sweep is known
     return found
 
 
