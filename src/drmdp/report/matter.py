@@ -1,4 +1,4 @@
-"""How much the data matter: which kernel is true, where doubt costs most, and where to measure next.
+"""How much the data matter: which kernel is true, where doubt costs most, what to measure next.
 
 What does not apply is left out: which kernel is true of a single one, or where that takes too long;
 prices of a set without a size; more rows where none are counted; all of it where model or set are
@@ -63,24 +63,26 @@ def _kernels(own: Worth, solution: Any, rivals: list[Any], told: Any, pictures: 
     for rival in rivals:
         if not alike(own.policy, rival.policy):
             given[PRACTICE.lower() if rival.name == PRACTICE else nominal] = rival.policy
-    model, criterion = (solution.natures.stages.models, None) if plan else (own.model, solution.criterion)
+    model = solution.natures.stages.models if plan else own.model
+    criterion = None if plan else solution.criterion
     result = sensitivity(model, given, criterion=criterion, progress=False)
     if not np.isfinite(result.values[:, result.weights > 0]).all():
         return
 
     def listed(figures: Any, link: str) -> str:
-        parts = [f"{name} {link} {text}" for name, text in zip(given, figures, strict=True)]
-        return "; ".join(parts)
+        pairs = zip(given, figures, strict=True)
+        return "; ".join(f"{name} {link} {text}" for name, text in pairs)
 
     used = result.weights[result.weights > 0]
     over = "" if np.ptp(used) < 1e-12 else ", by their weights"
     means = [f"{amount(mean, own.unit)} {own.over}".strip() for mean in result.mean]
     told["kernels"] = [
-        f"Suppose that one of the {used.size:,} {noun}s is true, and nobody knows which. On average "
-        f"over them{over}: {listed(means, does)}."
+        f"Suppose that one of the {used.size:,} {noun}s is true, and nobody knows which. "
+        f"On average over them{over}: {listed(means, does)}."
     ]
     if nominal in given:
-        told["kernels"][0] += f" {nominal.capitalize()} is the one that is best if nothing is doubted."
+        what = f" {nominal.capitalize()} is the one that is best if nothing is doubted."
+        told["kernels"][0] += what
     if len(given) > 1:
         shares = [f"{100 * share:.3g} % of the {noun}s{over}" for share in result.acceptability]
         ties = " Equals share." if (result.first % 1 > 0).any() else ""
@@ -96,7 +98,8 @@ def _kernels(own: Worth, solution: Any, rivals: list[Any], told: Any, pictures: 
     told["kernels"] += [
         f"Compared with what is best under the true {noun}: {listed(apart, does)}.",
         f"To know the true {noun} before deciding is on average worth at most "
-        f"{amount(result.evpi, own.unit)} {own.over}: no study that would tell it is worth more. Of the actions, {alone}.",
+        f"{amount(result.evpi, own.unit)} {own.over}: no study that would tell it is worth more. "
+        f"Of the actions, {alone}.",
     ]
     words = f"What each {own.what} {does} under each {noun}"
     pictures["kernels"] = (lambda ax: plot.over_kernels(result, ax=ax), words)
@@ -113,9 +116,9 @@ def _prices(own: Worth, solution: Any, told: Any) -> None:
     cells = [[str(known[k]) for k in at.tolist()] for known, at in lists]
     numbers = (column(own.ball.radii(own.model)[place]), column(price[place]))
     cells += [[text.replace("inf", "∞") for text in texts] for texts in numbers]
-    where = f"{('state', 'state and action')[price.ndim - 1]} alone{', at every stage,' if plan else ''}"
-    words = f"If the {what} of one {where} {more} a little, the {own.side}-case {own.noun} from the "
-    words += f"start would change by so much per unit of {what}, its price of doubt."
+    where = ("state alone", "state and action alone")[price.ndim - 1] + ", at every stage," * plan
+    words = f"If the {what} of one {where} {more} a little, the {own.side}-case {own.noun} from "
+    words += f"the start would change by so much per unit of {what}, its price of doubt."
     columns = [*("state", "action")[: price.ndim], what, in_unit("price of doubt", own.unit)]
     if place[0].size:
         rows = [list(row) for row in zip(*cells, strict=True)]
@@ -127,16 +130,19 @@ def _measure(own: Worth, solution: Any, told: Any, pictures: Any) -> None:
     model, found = own.model, measure_next(own.model, own.ball, solution)
     parts = []
     for s, *pair in found.order[:NAMED].tolist():
-        name = f"{model.actions[pair[0]]} when {model.states[s]}" if pair else f"state {model.states[s]}"
+        state = model.states[s]
+        name = f"{model.actions[pair[0]]} when {state}" if pair else f"state {state}"
         gain, rows = found.gains[s, *pair], found.counts[s, *pair]
         parts.append(f"{name}, by about {amount(gain, own.unit)} ({in_words(rows)} so far)")
     if parts:
+        shrinks = "1/n" if own.ball.degree == 2 else "1/√n"
         told["measure"] = (
-            f"The {own.side}-case {own.noun} from the start would improve most with {found.rows:,} more rows "
-            f"of one of these: {'; '.join(parts)}. That is an estimate: the radius is taken to shrink like "
-            f"{'1/n' if own.ball.degree == 2 else '1/√n'} with the number n of rows, and new rows to "
-            "look like those there are."
-            f"{' Of what was never tried nothing can be told.' if np.isnan(found.gains).any() else ''}"
+            f"The {own.side}-case {own.noun} from the start would improve most with {found.rows:,} "
+            f"more rows of one of these: {'; '.join(parts)}. That is an estimate: the radius is "
+            f"taken to shrink like {shrinks} with the number n of rows, and new rows to look like "
+            "those there are."
         )
+        if np.isnan(found.gains).any():
+            told["measure"] += " Of what was never tried nothing can be told."
         words = "What more rows would improve, by state and action"
         pictures["measure"] = (lambda ax: plot.measure_next(found, ax=ax), words)
