@@ -85,7 +85,7 @@ def _kernels(own: Worth, solution: Any, rivals: list[Any], told: Any, pictures: 
         told["kernels"][0] += what
     if len(given) > 1:
         shares = [f"{100 * share:.3g} % of the {noun}s{over}" for share in result.acceptability]
-        ties = " Equals share." if (result.first % 1 > 0).any() else ""
+        ties = f" Equally good ones share a {noun}." if (result.first % 1 > 0).any() else ""
         told["kernels"] += [f"Best of these: {listed(shares, 'under')}.{ties}"]
     regret, less = result.regret, "less" if result.maximise else "more"
     most = np.where(result.weights > 0, regret, -1.0).argmax(axis=1)
