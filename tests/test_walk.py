@@ -186,5 +186,5 @@ def test_the_walk(tmp_path, version):
     assert {"years.npz", "solution.npz", "buses.npz"} <= {path.name for path in here.iterdir()}
     with chromium() as browser, Visit(browser, here / "report.html") as visit:
         assert visit.quiet, (visit.said, visit.asked, visit.tried)
-        assert visit.page.locator("svg").count() == 6
+        assert visit.page.locator("svg").count() == 7
         assert "This is proved" in visit.page.locator(".status").inner_text()

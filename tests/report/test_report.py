@@ -61,7 +61,7 @@ def test_the_page_loads_nothing_says_nothing_and_fits(browser, page, script):
     """Light and dark, on a screen and on a phone."""
     with Visit(browser, page, java_script_enabled=script) as visit:
         assert visit.page.title() == "Machine"
-        assert visit.page.locator("svg").count() == 6
+        assert visit.page.locator("svg").count() == 7
         assert len(visit.page.screenshot(full_page=True)) > 50_000
         for scheme, width in (("light", 1280), ("dark", 1280), ("dark", 360)):
             visit.page.emulate_media(color_scheme=scheme)

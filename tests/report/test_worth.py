@@ -513,3 +513,13 @@ def test_at_radius_0_no_column_is_a_worst_case():
     table = facts.states_table(facts.Subject.of(solution, model, solution.problem[1], "CHF"))
     assert table["columns"] == ["state", "action", "cost under the mean kernel, CHF", "share of time"]
     assert "worst" not in lead.lead(facts.Subject.of(solution, model, solution.problem[1], "CHF"))["assumed"]
+
+
+def test_why_a_single_kernel_exceeds_the_planning_figure_and_the_mean_is_weighted():
+    model = machines(weights=[0.4, 0.3, 0.2, 0.1])
+    parts, solution = told(model, drmdp.Wasserstein(RADIUS))
+    text = parts["It is no ceiling for a single kernel."].text
+    each = [by_hand(model, solution.policy, y) for y in model.kernels]
+    assert f"{euro(model.weights @ each)} in the weighted mean of them" in text
+    why = "in place of the weighted mean of the 4 kernels nature plays what the set allows, and such a kernel, as it stands, is outside it."
+    assert f"1 of 4 kernels lies above the planning figure. Why: {why}" in text

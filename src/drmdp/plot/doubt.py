@@ -16,6 +16,7 @@ from drmdp.plot.style import BLUE, GREEN, ink, numbers
 from drmdp.policies.tables import known_model
 from drmdp.radius import Measurements
 from drmdp.solution import HorizonSolution, Solution, check_solution
+from drmdp.solution.rows import in_words
 
 BESIDE: Any = {"textcoords": "offset points", "va": "center"}
 APART = 0.01
@@ -82,7 +83,7 @@ def measure_next(found: Measurements, n: int = 12, ax: Any = None) -> Any:
     places = found.order[: whole("n", n, 1)]
     with _bars(found, places, found.gains[tuple(places.T)], GREEN, "gain", ax) as ax:
         for k, rows in enumerate(found.counts[tuple(places.T)].tolist()):
-            ax.annotate(f"{rows:,.5g} rows", (0, k), (3, 0), fontsize="small", **BESIDE)
+            ax.annotate(in_words(rows), (0, k), (3, 0), fontsize="small", **BESIDE)
         ax.set(xlabel=f"improvement by {found.rows:,} more rows, estimated")
     return ax
 

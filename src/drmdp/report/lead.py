@@ -54,7 +54,7 @@ def _few(subject: Subject) -> dict[int, str]:
 def against(subject: Any, rival: Any) -> str:
     """How a rival does, and what the policy, or plan, saves against it."""
     unit, sign = subject.unit, -1 if subject.more else 1
-    if _alike(subject.policy, rival.policy):
+    if alike(subject.policy, rival.policy):
         return f"{rival.name} is the same {subject.what}."
     pairs = [(rival.mean, subject.mean), (rival.worst, subject.worst)][: 1 if subject.certain else 2]
     saved = [sign * (other - own) for other, own in pairs]
@@ -71,7 +71,8 @@ def against(subject: Any, rival: Any) -> str:
     )
 
 
-def _alike(one: Array, other: Array) -> bool:
+def alike(one: Array, other: Array) -> bool:
+    """Whether policies differ by nothing that matters."""
     return bool(np.abs(one - other).max() < 1 - SURE)
 
 

@@ -24,6 +24,7 @@ from drmdp.radius.path import check_path
 from drmdp.report import facts
 from drmdp.report.facts import Subject
 from drmdp.report.lead import lead, switch, trust
+from drmdp.report.matter import matter
 from drmdp.report.rivals import rivals
 from drmdp.report.svg import draw
 from drmdp.sets import AmbiguitySet
@@ -70,6 +71,7 @@ def check_target(path: str | os.PathLike[str]) -> None:
 def render(subject: Subject, title: str | None = None) -> str:
     """The page as text."""
     panels = switch(subject)
+    told, drawings = matter(subject, subject.solution, subject.rivals)
     return fill(
         "page.html",
         title=title or "A robust policy",
@@ -89,14 +91,16 @@ def render(subject: Subject, title: str | None = None) -> str:
         radii=None if subject.sweep is None else facts.radius_table(subject),
         reproduce=facts.reproduce(subject),
         pictures=_pictures(subject),
+        matter=told,
+        figures=drawn(drawings),
         many=len(subject.solution.states) > facts.ALL,
         crowded=len(subject.solution.states) > ROWS,
         mapped=subject.mapped,
     )
 
 
-def fill(template: str, pictures: dict[str, str], **given: Any) -> str:
-    """A page of a template; everything given is escaped, but for the pictures."""
+def fill(template: str, pictures: dict[str, str], figures: dict[str, str], **given: Any) -> str:
+    """A page of a template; everything given is escaped, but for the pictures, those of `matter` apart."""
     import jinja2
     from markupsafe import Markup
 
@@ -105,6 +109,7 @@ def fill(template: str, pictures: dict[str, str], **given: Any) -> str:
     return pages.get_template(template).render(
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         pictures={name: Markup(text) for name, text in pictures.items()},
+        figures={name: Markup(text) for name, text in figures.items()},
         **given,
     )
 

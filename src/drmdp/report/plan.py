@@ -27,6 +27,7 @@ from drmdp.report import page
 from drmdp.report.decision import SURE, decide
 from drmdp.report.facts import MAPPED, in_unit
 from drmdp.report.lead import against, assumed, trust, within
+from drmdp.report.matter import matter
 from drmdp.report.rivals import LARGE, SWEEPS, mean_of, plan_rivals
 from drmdp.report.worth import Worth, paragraphs
 from drmdp.solution import HorizonSolution, choice, reached
@@ -93,16 +94,20 @@ def write_plan(
     told, more = decisions(plan, visits)
     subject = Told.of(plan, unit)
     panels = _panels(subject, others)
+    rivals = plan_rivals(plan, baseline)
+    section, drawings = matter(subject, plan, rivals)
     text = page.fill(
         "plan.html",
         page.drawn(_pictures(plan)),
+        page.drawn(drawings),
+        matter=section,
         title=title or ("A robust plan" if plan.optimal else "A plan, and its worst case"),
         noun=plan.noun,
         side=subject.side,
         decisions=told,
         more=more,
         worths=paragraphs(subject),
-        against=[against(subject, rival) for rival in plan_rivals(plan, baseline)],
+        against=[against(subject, rival) for rival in rivals],
         better=_better(subject),
         good=reached(plan),
         assumed=_assumed(subject),

@@ -168,10 +168,14 @@ def _alone(own: Worth) -> Paragraph | None:
         return Paragraph(f"Single {noun}s.", some, "warn")
     low, high = (found.worst, found.best) if found.maximise else (found.best, found.worst)
     ends = [f"{amount(float(found.values[k]), own.unit)} ({found.names[k]})" for k in (low, high)]
-    mean = amount(float(found.values.mean()), own.unit)
+    used = own.model.weights[own.model.weights > 0]
+    mean = amount(float(used @ found.values / used.sum()), own.unit)
+    weighted = "" if np.ptp(used) < 1e-12 else "weighted "
     does = "be" if own.likely else "earn" if found.maximise else "cost"
     told = (
-        f"{ends[0]} to {ends[1]}, {mean} in the mean of them" if np.ptp(found.values) else f"{mean} under each of them"
+        f"{ends[0]} to {ends[1]}, {mean} in the {weighted}mean of them"
+        if np.ptp(found.values)
+        else f"{mean} under each of them"
     )
     would = f"If every {_step(own)} followed one {noun} alone, as it stands, it would {does} {told}"
     if own.helps:
@@ -184,7 +188,8 @@ def _alone(own: Worth) -> Paragraph | None:
     if own.certain:
         return Paragraph(f"A single {noun} may be far from it.", f"{would}; {share} the figure above.", "warn")
     cure = f" A {own.what} and a figure that cover each of them alone: Reweighting(kind='any'), or --set reweight-any."
-    text = f"{would}: {share} the planning figure.{_apart(own)}{cure if noun != 'law' else ''}"
+    why = f"in place of {own.centre} nature plays what the set allows, and such a {noun}, as it stands, is outside it."
+    text = f"{would}: {share} the planning figure. Why: {why}{_apart(own)}{cure if noun != 'law' else ''}"
     return Paragraph(f"It is no {'floor' if found.maximise else 'ceiling'} for a single {noun}.", text, "warn")
 
 

@@ -152,7 +152,9 @@ def with_models(plan: HorizonSolution, models: Any, ball: Any) -> HorizonSolutio
         if [*own] * (T // len(own)) != given * (T // len(given)):
             raise InputError(f"{name}: the plan was made with others")
     found = copy.copy(plan)
-    vars(found).update(natures=SimpleNamespace(stages=stages))  # no sweep is known
+    known = {"swept": -plan.value[1:] if plan.maximise else plan.value[1:], "reached": T - int(plan.kernel_passes)}
+    kept = None if plan.optimal else plan.policy
+    vars(found).update(natures=SimpleNamespace(stages=stages, policy=kept, **known))  # no sweep is known
     return found
 
 
