@@ -194,9 +194,11 @@ private:
 
     static double power(double t, double e) { return e == 0.0 ? 1.0 : e == 1.0 ? t : pow(t, e); }
     double norm(const std::vector<double>& t) const {
+        const double most = *std::max_element(t.begin(), t.end());  // powers of less than 1 may vanish
+        if (!(most > 0.0)) return 0.0;
         double spent = 0.0;
-        for (Index i = 0; i < N; ++i) spent += layout_.weights[i] * power(t[i], p_);
-        return power(spent, 1.0 / p_);
+        for (Index i = 0; i < N; ++i) spent += layout_.weights[i] * power(t[i] / most, p_);
+        return most * power(spent, 1.0 / p_);
     }
 
     // Look at both sides of t_, and forget what was seen before.

@@ -105,6 +105,20 @@ def test_every_order_certifies_itself(metric, order, rectangular, monkeypatch):
         assert decks.judge(case, twin=False).own.max() <= 1e-9, case.name
 
 
+@pytest.mark.parametrize("order", [1e3, 1e4, 1e9, 1e300])
+def test_radii_whose_powers_vanish_are_measured(order):
+    """Nature has all she wants at radii well below the budget; a single kernel, so that no order differs."""
+    rng = np.random.default_rng(49)
+    for case in range(5):
+        model = drmdp.Model(rng.dirichlet(np.ones(3), size=(3, 2)), costs=rng.random((3, 2)), discount=0.9)
+        value, radius = rng.normal(size=3), rng.uniform(0.8, 0.99)
+        step, limit = (
+            drmdp.bellman(model, drmdp.Wasserstein(radius, "linf", p, rectangular="sa"), value) for p in (order, math.inf)
+        )
+        assert np.all(step.upper - step.lower <= 1e-10 * np.ptp(value)), case
+        np.testing.assert_allclose(step.value, limit.value, rtol=1e-10, err_msg=str(case))
+
+
 def tied(seed, A, N, S=6):
     """A problem whose actions all but tie at a value; kernels differ widely."""
     rng = np.random.default_rng([seed, 48])
