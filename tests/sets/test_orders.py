@@ -113,7 +113,8 @@ def test_radii_whose_powers_vanish_are_measured(order):
         model = drmdp.Model(rng.dirichlet(np.ones(3), size=(3, 2)), costs=rng.random((3, 2)), discount=0.9)
         value, radius = rng.normal(size=3), rng.uniform(0.8, 0.99)
         step, limit = (
-            drmdp.bellman(model, drmdp.Wasserstein(radius, "linf", p, rectangular="sa"), value) for p in (order, math.inf)
+            drmdp.bellman(model, drmdp.Wasserstein(radius, "linf", p, rectangular="sa"), value)
+            for p in (order, math.inf)
         )
         assert np.all(step.upper - step.lower <= 1e-10 * np.ptp(value)), case
         np.testing.assert_allclose(step.value, limit.value, rtol=1e-10, err_msg=str(case))
