@@ -70,7 +70,7 @@ def respond(
             np.cumsum(at, out=at)
     real: Any = np.float64
     if not by_pair:  # a Newton direction needs no more
-        real = layout.data.dtype if hasattr(layout, "data") else np.float32 if S > DENSE else real
+        real = layout.data.dtype if hasattr(layout, "data") else np.float32 if point.value.size > DENSE else real
     entries, terms = int(entry_at[-1]), int(prefix_at[-1])
     estate, emass = np.zeros(entries, dtype=np.int32), np.zeros(entries, dtype=real)
     plength, pslope, plevel = np.zeros(terms, dtype=np.int32), np.zeros(terms, dtype=real), np.zeros(terms, dtype=real)
