@@ -1,17 +1,21 @@
 """What large models of events take: memory of a process, and counts of sweeps and products, without clocks."""
 
 import json
+import math
 import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from tests.support.measured import bound
 
 import drmdp
 from drmdp import Wasserstein
+from drmdp.bellman.exact import ExactOperator
 from drmdp.bellman.mean_law import Chain
 from drmdp.core.compact import Rows
+from drmdp.solvers.problem import Problem
 from drmdp_lab.bench import events as bench
 
 
@@ -37,6 +41,19 @@ def test_counts_of_sweeps_and_products(units, monkeypatch):
     assert found.kernel_passes <= 4
     assert 0 < len(nominal) <= 40
     assert 0 < len(played) <= 60
+
+
+@pytest.mark.parametrize(("order", "shares"), [(2, 1), (math.inf, 5)])
+def test_what_is_kept_of_nature_has_no_number_for_each_law_unless_budgets_differ(order, shares):
+    model = bench.model_of(14, 2, 4, 5, store=False)
+    operator = ExactOperator(model, Wasserstein(0.1, "l2", order), 1)
+    found = Problem(operator).proved(np.linspace(0.0, 1.0, model.n_states))
+    assert found.nature.share.shape == (model.n_states, shares)
+    wide, rows = found.nature.pairs(), found.nature.chain(found.policy)
+    assert (rows.entry_mass.dtype, wide.entry_mass.dtype) == (np.float32, np.float64)
+    value = np.random.default_rng(0).random(model.n_states)
+    played = (found.policy.ravel() * (wide @ value)).reshape(found.policy.shape).sum(axis=1)
+    np.testing.assert_allclose(rows @ value, played, rtol=1e-6)
 
 
 @pytest.mark.fuzz

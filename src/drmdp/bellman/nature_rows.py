@@ -17,7 +17,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.bellman.native import NativeFamily
 from drmdp.core import threads as workers
-from drmdp.core.compact import Rows
+from drmdp.core.compact import DENSE, Rows
 from drmdp.layout import events
 from drmdp.layout.layout import Layout
 from drmdp.layout.memory import Memory, of_states
@@ -61,14 +61,16 @@ def respond(
     """
     S, A = layout.available.shape
     prefixes = layout.weights.size * family.prefixes if layout.unlisted else 0
-    weights = np.where(layout.available, weights, 0.0)
-    used = weights.ravel() > 0
-    entry_at, prefix_at = (
-        np.append(0, np.cumsum(np.where(used, each, 0)))
-        for each in (events.lengths(layout) + family.singles(layout), prefixes)
-    )
-    stored = hasattr(layout, "data") and not by_pair  # a Newton direction needs no more
-    real = layout.data.dtype if stored else np.float64
+    if weights[~layout.available].any():
+        weights = np.where(layout.available, weights, 0.0)
+    entry_at, prefix_at = np.zeros((2, S * A + 1), dtype=np.int64)  # zeros that nobody writes to take no memory
+    for at, each in ((entry_at[1:], events.lengths(layout) + family.singles(layout)), (prefix_at[1:], prefixes)):
+        if np.any(each):
+            np.multiply(weights.ravel() > 0, each, out=at)
+            np.cumsum(at, out=at)
+    real: Any = np.float64
+    if not by_pair:  # a Newton direction needs no more
+        real = layout.data.dtype if hasattr(layout, "data") else np.float32 if point.value.size > DENSE else real
     entries, terms = int(entry_at[-1]), int(prefix_at[-1])
     estate, emass = np.zeros(entries, dtype=np.int32), np.zeros(entries, dtype=real)
     plength, pslope, plevel = np.zeros(terms, dtype=np.int32), np.zeros(terms, dtype=real), np.zeros(terms, dtype=real)
@@ -82,7 +84,8 @@ def respond(
     step, order, deepest = 1 if by_pair else A, point.order, int(plength.max()) if terms else 0
     if order.beyond[0]:  # she may use more than the top
         return respond(family, layout, point_at(layout, point.value), memory, weights, share, by_pair, threads)
+    ends = prefix_at[::step].copy() if terms else np.zeros(S * A // step + 1, dtype=np.int64)
     return Rows(
-        point.value.size, entry_at[::step].copy(), estate, emass, prefix_at[::step].copy(), plength, pslope, plevel,
+        point.value.size, entry_at[::step].copy(), estate, emass, ends, plength, pslope, plevel,
         order.states[:deepest].copy(), order.u[:deepest].copy(), threads,
     )  # fmt: skip

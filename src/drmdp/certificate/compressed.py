@@ -104,7 +104,7 @@ def rises(down: Array) -> tuple[Array, Array]:
 def derive(
     ball: AmbiguitySet, layout: Layout, value: Array, policy: Array, memory: Memory, fixed: bool, threads: int = 1
 ) -> Found:
-    """L ≤ F_y(v), U ≥ F^x(v), (S,) each, and the share of nature's move that is surely feasible, (S, N).
+    """L ≤ F_y(v), U ≥ F^x(v), (S,) each, and the share of nature's move that is surely feasible, (S, N), or (S, 1) of events where kernels share a budget.
 
     `value` is without its level. With `fixed`, L is the value of `policy` under nature's kernels instead of the best action's. The policy is divided
     by its sum; U, and L with `fixed`, are infinite where it is none (see `_playable`).
@@ -112,7 +112,8 @@ def derive(
     (S, A), N = layout.available.shape, layout.weights.size
     entry = entry_of(ball)
     split = entry.keeps.by_pair
-    found = Found(np.zeros(S), np.zeros(S), np.empty((S, A * N if split else N)))
+    alike = isinstance(layout, events.EventLayout) and not (split or ball.by_kernel)  # N numbers a state are many
+    found = Found(np.zeros(S), np.zeros(S), np.empty((S, 1 if alike else A * N if split else N)))
     found.share.fill(1.0)
     proof = part_of(entry.certificate, ball)
     looks = Looks(partial(view, layout, value))
@@ -122,7 +123,11 @@ def derive(
     def prove(lo: int, hi: int, seen: View) -> None:
         for first, last, part, own in events.pieces(layout, lo, hi):
             asked = claim._replace(policy=claim.policy[own], memory=of_states(memory, own))
-            (partial(_by_pair, proof) if split else proof.states)(first, last, part, seen, asked, of_states(found, own))
+            to = of_states(found, own)
+            each = to._replace(share=np.ones((last - first, N))) if alike else to
+            (partial(_by_pair, proof) if split else proof.states)(first, last, part, seen, asked, each)
+            if alike:
+                to.share[:] = each.share[:, :1]
 
     if threads == 1:
         looks.run(0, S, prove)
