@@ -349,3 +349,16 @@ def test_what_has_no_price_says_why(tmp_path):
     sets = [drmdp.Divergence(0.1), drmdp.Divergence(0.1, rectangular="sa")]
     with pytest.raises(drmdp.InputError, match="stage 0 and stage 1 differ"):
         drmdp.finite_horizon(model, sets, stages=2).prices  # noqa: B018
+
+
+def test_prices_of_averages_per_unit_of_time():
+    rng = np.random.default_rng(0)
+    lasts = {"discount": 1.0, "sojourn": 0.5 + rng.random((5, 2))}
+    model = drmdp.Model(rng.dirichlet(np.ones(5), size=(3, 5, 2)), costs=rng.random((5, 2)), **lasts)
+
+    def solved(radii):
+        return drmdp.solve(model, drmdp.Wasserstein(radii), criterion="average", rtol=1e-11)
+
+    radii, step = np.full(5, 0.1), 1e-4 * np.eye(5)
+    slopes = [(solved(radii + h).value[0] - solved(radii - h).value[0]) / 2e-4 for h in step]
+    np.testing.assert_allclose(solved(radii).prices, slopes, rtol=1e-3)

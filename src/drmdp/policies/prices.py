@@ -37,6 +37,7 @@ from drmdp.criteria import linear
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.model.events import EventModel
+from drmdp.model.pace import at_rate
 from drmdp.policies.tables import known_model, pair_values
 from drmdp.sets import AmbiguitySet
 from drmdp.solution import HorizonSolution
@@ -153,7 +154,8 @@ def responses(solution: Any, model: Any = None, ambiguity: Any = None) -> Iterat
         value, share = solution.bias, share * (1 - PATIENT)
     elif solution.criterion == "reach":
         share = np.where(np.abs(value) <= solution.upper - solution.lower, 0.0, 1.0)
-    response = Response(model, ambiguity, inward(model, value))
+    timed = at_rate(model, float(inward(model, solution.value).mean())) if long_run else model
+    response = Response(timed, ambiguity, inward(model, value))
     onward, start = response.onward(np.asarray(solution.policy), share), model.initial
     visits = _shares(onward, start) if long_run else _visits(onward, model.discount, start)
     if long_run and model.sojourn is not None:  # per unit of time
