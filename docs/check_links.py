@@ -1,4 +1,6 @@
-"""Every link of the built site to a page, a file or an anchor of its own leads somewhere. Usage: check_links.py SITE."""
+"""Every link of the built site to a page, a file or an anchor of its own leads somewhere. Usage:
+check_links.py SITE.
+"""
 
 import sys
 from html.parser import HTMLParser
@@ -32,7 +34,9 @@ def broken(site):
                 continue
             target, anchor = urldefrag(link)
             found = (path.parent / unquote(urlsplit(target).path)).resolve() if target else path
-            if not found.exists() or (anchor and found in pages and unquote(anchor) not in pages[found].anchors):
+            if not found.exists() or (
+                anchor and found in pages and unquote(anchor) not in pages[found].anchors
+            ):
                 yield f"{path.relative_to(site.resolve())}: {link}"
 
 

@@ -1,4 +1,6 @@
-"""Sphinx settings. Pages with code cells are executed when the site is built; an error or a warning ends the build."""
+"""Sphinx settings. Pages with code cells are executed when the site is built; an error or a warning
+ends the build.
+"""
 
 import logging
 import os
@@ -27,7 +29,12 @@ extensions = [
     "sphinx.ext.doctest",
     "sphinx.ext.napoleon",
 ]
-exclude_patterns = ["_build", "_ipython", "_parts", "reproduction/**"]  # the last two are included by pages
+exclude_patterns = [
+    "_build",
+    "_ipython",
+    "_parts",
+    "reproduction/**",
+]  # the last two are included by pages
 html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"drmdp {version}"
@@ -47,5 +54,6 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
-napoleon_use_param = False  # parameters that share a sentence share a line, and no word of a type is taken for a link
+# parameters that share a sentence share a line, and no word of a type is taken for a link
+napoleon_use_param = False
 napoleon_custom_sections = [("Attributes", "params_style")]  # a list, as that of parameters

@@ -1,7 +1,9 @@
-"""Formulas as MathML, written when the site is built: browsers show it without a script, and without a network.
+"""Formulas as MathML, written when the site is built: browsers show it without a script, and
+without a network.
 
-Their font is STIX Two Math (SIL Open Font License), the letters and signs that formulas need of it; it is taken from a package and served by the site itself.
-Bars of norms and sizes are as high as letters and stand close to them, and primes, which are high already, are not raised.
+Their font is STIX Two Math (SIL Open Font License), the letters and signs that formulas need of it;
+it is taken from a package and served by the site itself. Bars of norms and sizes are as high as
+letters and stand close to them, and primes, which are high already, are not raised.
 """
 
 import re
@@ -16,9 +18,22 @@ from latex2mathml.converter import convert
 FONT = "formulas.woff"
 SIGNS = [
     *(range(0x20, 0x7F), range(0xA0, 0x100), range(0x300, 0x339)),  # Latin, and accents
-    *(range(0x391, 0x3F7), range(0x2010, 0x2058), range(0x2100, 0x2140)),  # Greek, primes and dots, ℓ and its like
-    *(range(0x2190, 0x2200), range(0x2200, 0x2300), range(0x2308, 0x230C), range(0x27E6, 0x27EC)),  # signs
-    *(range(0x1D434, 0x1D4D0), range(0x1D538, 0x1D56C), range(0x1D6FC, 0x1D71C)),  # italic, script, doubled, Greek
+    *(
+        range(0x391, 0x3F7),
+        range(0x2010, 0x2058),
+        range(0x2100, 0x2140),
+    ),  # Greek, primes and dots, ℓ and its like
+    *(
+        range(0x2190, 0x2200),
+        range(0x2200, 0x2300),
+        range(0x2308, 0x230C),
+        range(0x27E6, 0x27EC),
+    ),  # signs
+    *(
+        range(0x1D434, 0x1D4D0),
+        range(0x1D538, 0x1D56C),
+        range(0x1D6FC, 0x1D71C),
+    ),  # italic, script, doubled, Greek
 ]
 
 CLOSE = 'stretchy="false" lspace="0" rspace="0"'
@@ -39,9 +54,13 @@ def inline(translator, node):
 
 
 def display(translator, node):
-    """A formula on its own: where it is wider than the window, it is scrolled, with the keyboard too."""
+    """A formula on its own: where it is wider than the window, it is scrolled, with the keyboard
+    too.
+    """
     shown = formula(node.astext().strip(), display="block")
-    translator.body.append(f'<div class="math" tabindex="0" role="region" aria-label="formula">{shown}</div>')
+    translator.body.append(
+        f'<div class="math" tabindex="0" role="region" aria-label="formula">{shown}</div>'
+    )
     raise nodes.SkipNode
 
 

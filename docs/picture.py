@@ -1,4 +1,6 @@
-"""The picture of the README and of the front page: `python docs/picture.py` writes docs/picture.png."""
+"""The picture of the README and of the front page: `python docs/picture.py` writes
+docs/picture.png.
+"""
 
 from pathlib import Path
 
@@ -12,8 +14,10 @@ from drmdp.plot.style import styled
 def solved():
     """The reservoir of the quick start, and its radius path."""
     model = drmdp.instances.reservoir(n_kernels=8, seed=1)
-    ball = drmdp.Wasserstein(radius=0.07)
-    return drmdp.solve(model, ball), drmdp.radius.path(model, ball, np.linspace(0, 0.3, 13))
+    ambiguity = drmdp.Wasserstein(radius=0.07)
+    return drmdp.solve(model, ambiguity), drmdp.radius.path(
+        model, ambiguity, np.linspace(0, 0.3, 13)
+    )
 
 
 def small():
@@ -42,7 +46,14 @@ def wide():
         for ax in (middle, right):
             ax.get_legend().remove()
             handles, labels = ax.get_legend_handles_labels()
-            ax.legend(handles, labels, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize="x-small")
+            ax.legend(
+                handles,
+                labels,
+                loc="lower left",
+                bbox_to_anchor=(0, 1),
+                ncols=2,
+                fontsize="x-small",
+            )
     return figure
 
 
@@ -50,7 +61,12 @@ def main():
     """Write the picture."""
     matplotlib.use("agg")
     with styled():
-        wide().savefig(Path(__file__).with_name("picture.png"), dpi=110, facecolor="white", metadata={"Software": None})
+        wide().savefig(
+            Path(__file__).with_name("picture.png"),
+            dpi=110,
+            facecolor="white",
+            metadata={"Software": None},
+        )
 
 
 if __name__ == "__main__":

@@ -1,76 +1,75 @@
-"""Draw the tree of the package from the first sentence of every module and header: `python docs/tree.py` writes it into architecture.md."""
+"""Write the tree of both languages into architecture.md: `python docs/tree.py`.
+
+A line for each folder, what is in it, and below it the names of its modules or headers.
+"""
 
 import ast
-from itertools import takewhile
 from pathlib import Path
 from textwrap import fill
 
-ROOT = Path(__file__).parent.parent / "src"
+ROOT = Path(__file__).parent.parent
 PAGE = Path(__file__).parent / "architecture.md"
-FOLDERS = {
+NATIVE = {
     "native": "The inner loops, in C++: the module `drmdp._native`",
-    "bind": "What Python calls: arrays are checked here",
-    "judge": "Proofs, which share data and views with the rest, nothing else",
-    "rows": "One row of a set: the best one at a price, and what it costs",
-    "solve": "One state, or all its pairs: a file for each grouping",
-    "prox": "Projections and steps of first-order methods",
+    "native/bind": "What Python calls: arrays are checked here",
+    "native/judge": "Proofs, which share data and views with the rest, nothing else",
+    "native/judge/rows": "What proves one row of a set",
+    "native/rows": "One row of a set: the best one at a price, and what it costs",
+    "native/solve": "One state, or all its pairs: a file for each grouping",
+    "native/prox": "Projections and steps of first-order methods",
 }
-WIDTH = 92  # what a page shows without being scrolled
+WIDTH, COLUMN = 100, 26
 BEGIN, END = "<!-- tree: `python docs/tree.py` -->\n", "<!-- end of tree -->\n"
 
 
 def sentence(path):
     """First sentence of a module's docstring, as it stands there."""
-    text = ast.get_docstring(ast.parse(path.read_text()))
-    assert text, f"{path}: no docstring"
-    return first(text)
-
-
-def first(text):
-    """The first sentence of a text."""
-    words = " ".join(text.split("\n\n")[0].split())
+    words = " ".join(
+        (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0].split()
+    )
+    assert words, f"{path}: no docstring"
     end = words.find(". ")
     return words[:end] if end > 0 else words.rstrip(".").rstrip(":")
 
 
-def compiled(folder, depth):
-    """One line for each header of C++, and for other files that say what they are."""
-    for path in sorted(path for path in folder.iterdir() if path.suffix in (".hpp", ".cpp")):
-        head = [
-            line[2:].strip() for line in takewhile(lambda line: line.startswith("//"), path.read_text().splitlines())
-        ]
-        if head:
-            yield line(path.name, depth, first("\n".join(head)))
-    for path in sorted(path for path in folder.iterdir() if path.is_dir()):
-        yield ""
-        yield line(f"{path.name}/", depth, FOLDERS.get(path.name, ""))
-        yield from compiled(path, depth + 1)
+def entry(folder, depth, words, names):
+    """A folder and what it is; the names of its files below, in the column of the words."""
+    head = f"{'  ' * depth}{folder.name}/"
+    yield fill(f"{head:{COLUMN - 1}} {words}", WIDTH, subsequent_indent=" " * COLUMN)
+    if names:
+        yield fill(
+            " ".join(names),
+            WIDTH,
+            initial_indent=" " * COLUMN,
+            subsequent_indent=" " * COLUMN,
+            break_on_hyphens=False,
+        )
 
 
-def line(name, depth, words):
-    """A name and what it is; long sentences go on below, in their column."""
-    head = f"{'  ' * depth}{name:{24 - 2 * depth}} "
-    return fill(head + words, WIDTH, subsequent_indent=" " * 25, drop_whitespace=True, break_on_hyphens=False)
+def package(folder, depth=0):
+    """A package of Python and those inside it."""
+    names = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+    yield from entry(folder, depth, sentence(folder / "__init__.py"), names)
+    for inside in sorted(path.parent for path in folder.glob("*/__init__.py")):
+        yield from package(inside, depth + 1)
 
 
-def lines(folder, depth):
-    """One line for each module and folder below a package."""
-    inside = sorted(path for path in folder.iterdir() if path.suffix == ".py" and path.name != "__init__.py")
-    for path in inside:
-        yield line(path.name, depth, sentence(path))
-    for path in sorted(path for path in folder.iterdir() if (path / "__init__.py").exists()):
-        yield ""
-        yield line(f"{path.name}/", depth, sentence(path / "__init__.py"))
-        yield from lines(path, depth + 1)
+def compiled(folder, depth=0):
+    """A folder of C++ and those inside it."""
+    names = sorted(path.name for path in folder.iterdir() if path.suffix in (".hpp", ".cpp"))
+    yield from entry(folder, depth, NATIVE[str(folder.relative_to(ROOT))], names)
+    for inside in sorted(path for path in folder.iterdir() if path.is_dir()):
+        yield from compiled(inside, depth + 1)
 
 
 def tree():
     """The whole tree as text."""
-    parts = []
-    for package in ("drmdp", "drmdp_check", "drmdp_lab"):
-        parts += [line(f"{package}/", 0, sentence(ROOT / package / "__init__.py")), *lines(ROOT / package, 1), ""]
-    parts += [line("native/", 0, FOLDERS["native"]), *compiled(ROOT.parent / "native", 1)]
-    return "```\n" + "\n".join(parts).rstrip() + "\n```\n"
+    lines = [
+        line
+        for name in ("drmdp", "drmdp_check", "drmdp_lab")
+        for line in package(ROOT / "src" / name)
+    ]
+    return "```\n" + "\n".join([*lines, *compiled(ROOT / "native")]) + "\n```\n"
 
 
 def written():

@@ -1,6 +1,7 @@
 """The Nile at Aswan: promises learnt from 1871 to 1920, judged on 1921 to 1970.
 
-Run with ``make demo`` or ``python examples/demo.py``. Writes report.html into the folder where it is run.
+Run with ``make demo`` or ``python examples/demo.py``. Writes report.html into the folder where it
+is run.
 """
 
 from itertools import groupby
@@ -20,7 +21,9 @@ POINT = drmdp.Wasserstein(0, moves="events")  # the mean of the decades taken fo
 
 
 def learn(model):
-    """A radius by holding out one decade at a time; nominal and robust solutions, each with one action a state."""
+    """A radius by holding out one decade at a time; nominal and robust solutions, each with one
+    action a state.
+    """
     ambiguity = POINT.with_radius(drmdp.radius.cross_validate(model, POINT).radius)
     nominal, robust = drmdp.solve(model, POINT), drmdp.solve(model, ambiguity)
     return ambiguity, nominal, robust, drmdp.policies.deterministic(model, ambiguity, robust)
@@ -32,10 +35,14 @@ def promises(model, *policies):
     for name in ("storage, km³", "promise, nominal", "promise, robust"):
         shown.add_column(name, justify="right")
     names = [action.removeprefix("promise ") for action in model.actions]
-    chosen = [tuple(names[policy[s].argmax()] for policy in policies) for s in range(model.n_states)]
+    chosen = [
+        tuple(names[policy[s].argmax()] for policy in policies) for s in range(model.n_states)
+    ]
     for same, group in groupby(range(len(chosen)), key=chosen.__getitem__):
         storages = [UNIT * s for s in group]
-        shown.add_row(f"{storages[0]} … {storages[-1]}" if len(storages) > 1 else f"{storages[0]}", *same)
+        shown.add_row(
+            f"{storages[0]} … {storages[-1]}" if len(storages) > 1 else f"{storages[0]}", *same
+        )
     return shown
 
 
@@ -66,7 +73,10 @@ def main():
         problem = reservoir(*PAST, demand)
         chosen, known, _, careful = learn(problem)
         hindsight = drmdp.solve(reservoir(*FUTURE, demand), POINT)
-        paid = [replay(found, *FUTURE, demand).mean() for found in (known.policy, careful.policy, hindsight.policy)]
+        paid = [
+            replay(found, *FUTURE, demand).mean()
+            for found in (known.policy, careful.policy, hindsight.policy)
+        ]
         share = paid[1] / paid[0] - 1
         (cheaper if share < 0 else dearer).append(f"{demand}")
         cells = (

@@ -1,6 +1,7 @@
 """The compiled routines of a wheel for x86-64: those for the highest level that the processor has.
 
-`DRMDP_LEVEL`, an environment variable, names another one, `x86-64-v2` or `x86-64-v3`. Both give the same bits.
+`DRMDP_LEVEL`, an environment variable, names another one, `x86-64-v2` or `x86-64-v3`. Both give the
+same bits.
 """
 
 import os

@@ -1,4 +1,6 @@
-"""Install the lowest versions of the dependencies that `pyproject.toml` names: `python release/lowest.py`."""
+"""Install the lowest versions of the dependencies that `pyproject.toml` names: `python
+release/lowest.py`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,11 @@ def lowest(text: str) -> list[str]:
         *project["optional-dependencies"]["data"],
     ]
     found = [re.match(r"([\w.-]+)>=([\w.]+)", requirement) for requirement in named]
-    return [f"{match[1]}=={match[2]}{'.*' if match[2].count('.') < 2 else ''}" for match in found if match]
+    return [
+        f"{match[1]}=={match[2]}{'.*' if match[2].count('.') < 2 else ''}"
+        for match in found
+        if match
+    ]
 
 
 if __name__ == "__main__":

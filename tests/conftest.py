@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from drmdp.cluster.session import prepare
-from drmdp.core import progress
+from drmdp.ui import progress
 
 
 def pytest_configure(config):
@@ -35,10 +35,14 @@ def sketched(monkeypatch):
 
 @pytest.fixture(scope="session")
 def session():
-    """A running Ray for the tests of engines; one that a busy machine kept from starting in time gets another chance."""
+    """A running Ray for the tests of engines; one that a busy machine kept from starting in time
+    gets another chance.
+    """
     prepare(True)
     here = os.environ.get("PYTHONPATH")  # workers import what tests share
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent / "support"), *filter(None, [here])])
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(Path(__file__).parent / "support"), *filter(None, [here])]
+    )
     ray = pytest.importorskip("ray")
     for last in (False, False, True):
         with contextlib.nullcontext() if last else contextlib.suppress(RuntimeError):

@@ -1,4 +1,6 @@
-"""Counts of transitions: what a model keeps of the data behind it, everywhere it goes, without a change of the decision problem."""
+"""Counts of transitions: what a model keeps of the data behind it, everywhere it goes, without a
+change of the decision problem.
+"""
 
 import copy
 import pickle
@@ -41,7 +43,10 @@ def test_a_model_gives_its_counts_back(counts, listed):
         given = tables if counts.ndim == 4 else tables[0]
     found = model(given, listed)
     assert np.array_equal(plain(found.counts), counts)
-    assert isinstance(found.counts, list if listed and counts.ndim == 4 else sparse.csr_array if listed else np.ndarray)
+    assert isinstance(
+        found.counts,
+        list if listed and counts.ndim == 4 else sparse.csr_array if listed else np.ndarray,
+    )
     assert found.pair_counts.tolist() == PAIRS
     assert not found.pair_counts.flags.writeable
     assert found == model(None, listed)
@@ -67,24 +72,47 @@ def test_counts_that_are_unknown():
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        (np.where(COUNTS == 2.5, -1, COUNTS), "counts: kernel 'b', state 'old', action 'stop', next state 'new' has -1.0"),
-        (np.where(COUNTS == 3, np.nan, COUNTS)[0], "counts: state 'old', action 'run', next state 'old' has nan"),
-        (np.where(COUNTS == 4, np.inf, COUNTS), "kernel 'b', state 'new', action 'stop', next state 'new' has inf"),
-        (COUNTS[:, :1], r"expected shape \(S, A, S\) = \(2, 2, 2\), or \(N, S, A, S\).*, got \(2, 1, 2, 2\)"),
-        (np.concatenate([COUNTS, COUNTS]), "expected those of 2 kernels, or of all together, got 4"),
+        (
+            np.where(COUNTS == 2.5, -1, COUNTS),
+            "counts: kernel 'b', state 'old', action 'stop', next state 'new' has -1.0",
+        ),
+        (
+            np.where(COUNTS == 3, np.nan, COUNTS)[0],
+            "counts: state 'old', action 'run', next state 'old' has nan",
+        ),
+        (
+            np.where(COUNTS == 4, np.inf, COUNTS),
+            "kernel 'b', state 'new', action 'stop', next state 'new' has inf",
+        ),
+        (
+            COUNTS[:, :1],
+            r"expected shape \(S, A, S\) = \(2, 2, 2\), or \(N, S, A, S\).*, got \(2, 1, 2, 2\)",
+        ),
+        (
+            np.concatenate([COUNTS, COUNTS]),
+            "expected those of 2 kernels, or of all together, got 4",
+        ),
         ([[1, 2], [3, 4]], r"got \(2, 2\)"),
         ("many", "counts: expected an array of numbers"),
-        ([sparse.csr_array(COUNTS[0].reshape(4, 2)), 3], r"counts: table 1: expected a sparse matrix \(4, 2\), got \(\)"),
-        ([sparse.csr_array((3, 2))], r"counts: table 0: expected a sparse matrix \(4, 2\), got \(3, 2\)"),
+        (
+            [sparse.csr_array(COUNTS[0].reshape(4, 2)), 3],
+            r"counts: table 1: expected a sparse matrix \(4, 2\), got \(\)",
+        ),
+        (
+            [sparse.csr_array((3, 2))],
+            r"counts: table 0: expected a sparse matrix \(4, 2\), got \(3, 2\)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_counts_are_refused_with_their_place(counts, message):
     with pytest.raises(InputError, match=message):
         model(counts)
 
 
 @pytest.mark.parametrize("listed", [False, True])
-@pytest.mark.parametrize("counts", [COUNTS, COUNTS[0], 0 * COUNTS[0]], ids=["by kernel", "together", "nothing seen"])
+@pytest.mark.parametrize(
+    "counts", [COUNTS, COUNTS[0], 0 * COUNTS[0]], ids=["by kernel", "together", "nothing seen"]
+)
 @pytest.mark.parametrize("name", ["m.npz", "m.drmdp"])
 def test_our_files_keep_counts_and_where_the_start_is_from(tmp_path, name, counts, listed):
     closed = {"available": [[True, False], [True, True]], "initial": [0.25, 0.75]}
@@ -130,9 +158,15 @@ def test_arrays_of_counts_that_do_not_fit_are_refused(tmp_path):
         ),
         ("counts_data", good["counts_data"][1:], "counts_indices, data: expected"),
         ("counts_indices", good["counts_indices"] + 9, "counts_indices: entry 0 is 9"),
-        ("counts_indptr", good["counts_indptr"][:-1], "counts_indptr: expected 5 ascending numbers"),
+        (
+            "counts_indptr",
+            good["counts_indptr"][:-1],
+            "counts_indptr: expected 5 ascending numbers",
+        ),
     ):
-        np.savez(path, **{key: own for key, own in (good | {name: value}).items() if own is not None})
+        np.savez(
+            path, **{key: own for key, own in (good | {name: value}).items() if own is not None}
+        )
         with pytest.raises(InputError, match=message):
             drmdp.read(path)
     drmdp.write(model(), tmp_path / "m.drmdp")

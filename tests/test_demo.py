@@ -43,7 +43,9 @@ def test_a_kernel_is_a_decade():
     np.testing.assert_allclose(row, counted, atol=1e-12)
 
 
-@pytest.mark.parametrize(("demand", "least", "most"), [(85, 5, 9), (90, 0.9, 1), (95, 0.75, 0.85), (100, 0.6, 0.7)])
+@pytest.mark.parametrize(
+    ("demand", "least", "most"), [(85, 5, 9), (90, 0.9, 1), (95, 0.75, 0.85), (100, 0.6, 0.7)]
+)
 def test_what_caution_pays_is_what_the_story_says(demand, least, most):
     known = nile.reservoir(1871, 1920, demand)
     ambiguity = POINT.with_radius(drmdp.radius.cross_validate(known, POINT).radius)

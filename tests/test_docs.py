@@ -1,4 +1,6 @@
-"""The site at rest: every code block is one that the build executes, and every page can be reached. `make docs` does the rest."""
+"""The site at rest: every code block is one that the build executes, and every page can be reached.
+`make docs` does the rest.
+"""
 
 import ast
 import importlib.util
@@ -24,9 +26,12 @@ RUN, PLAIN = (
 
 def fences(page):
     """Kind and text of each block, without its options."""
-    found = re.findall(r"^```(\S*)\n(.*?)^```$", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    found = re.findall(
+        r"^```(\S*)\n(.*?)^```$", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
     return [
-        (kind, code if kind in PLAIN else re.sub(r"^:\w+: .*\n", "", code, flags=re.MULTILINE)) for kind, code in found
+        (kind, code if kind in PLAIN else re.sub(r"^:\w+: .*\n", "", code, flags=re.MULTILINE))
+        for kind, code in found
     ]
 
 
@@ -48,23 +53,37 @@ DRAWS = re.compile(r"drmdp\.plot\.\w+\(|plt\.subplots|picture")
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_every_picture_says_what_it_shows(page):
-    for kind, code in re.findall(r"^```(\S*)\n(.*?)^```$", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE):
+    for kind, code in re.findall(
+        r"^```(\S*)\n(.*?)^```$", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE
+    ):
         if kind in RUN and DRAWS.search(code):
-            assert re.search(r'^:mystnb: \{image: \{alt: "[^"]{20,}"\}\}$', code, flags=re.MULTILINE), code
+            assert re.search(
+                r'^:mystnb: \{image: \{alt: "[^"]{20,}"\}\}$', code, flags=re.MULTILINE
+            ), code
 
 
 def test_every_page_is_in_the_contents():
-    listed = "\n".join(body for kind, body in fences(DOCS / "index.md") if kind == "{toctree}").splitlines()
-    patterns = [Path(line).with_suffix(".md") for line in listed if line and not line.startswith(":")]
+    listed = "\n".join(
+        body for kind, body in fences(DOCS / "index.md") if kind == "{toctree}"
+    ).splitlines()
+    patterns = [
+        Path(line).with_suffix(".md") for line in listed if line and not line.startswith(":")
+    ]
     for name in NAMES:
-        assert name == "index.md" or any(Path(name).match(str(pattern)) for pattern in patterns), name
+        assert name == "index.md" or any(Path(name).match(str(pattern)) for pattern in patterns), (
+            name
+        )
 
 
 def test_the_reference_names_everything_public():
     text = (DOCS / "api.md").read_text("utf-8")
     for name in set(drmdp.__all__) - {"METHODS", "__version__"}:
         assert re.search(rf"drmdp\.{name}\b", text), name
-    for module in (drmdp.radius, drmdp.instances, drmdp.formats):  # of others, all members are listed
+    for module in (
+        drmdp.radius,
+        drmdp.instances,
+        drmdp.formats,
+    ):  # of others, all members are listed
         for name in module.__all__:
             if callable(getattr(module, name)):
                 assert re.search(rf"\b{name}\b", text), f"{module.__name__}.{name}"
@@ -82,7 +101,12 @@ CALLED = {
 @pytest.mark.parametrize("owner", CALLED)
 def test_the_reference_names_what_is_asked_of_a_result(owner):
     text = (DOCS / "api.md").read_text("utf-8")
-    listed = re.search(rf"autoclass:: drmdp\.{owner}\n   :members:(.*)", text).group(1).replace(",", "").split()
+    listed = (
+        re.search(rf"autoclass:: drmdp\.{owner}\n   :members:(.*)", text)
+        .group(1)
+        .replace(",", "")
+        .split()
+    )
     for name in CALLED[owner]:
         assert hasattr(getattr(drmdp, owner), name)
         assert not listed or name in listed, name  # without names, all members are shown
@@ -107,7 +131,9 @@ def test_pictures_follow_the_page():
     stream = io.StringIO()
     figure.savefig(stream, format="svg")
     text = script("pages").inline(stream.getvalue(), 'rises "fast"', "p0")
-    assert text.startswith('<svg class="picture" role="img" aria-label="rises &quot;fast&quot;" style="width: 216pt"')
+    assert text.startswith(
+        '<svg class="picture" role="img" aria-label="rises &quot;fast&quot;" style="width: 216pt"'
+    )
     assert "#ffffff" not in text
     assert "#000000" not in text
     assert "currentColor" in text
@@ -133,9 +159,13 @@ def test_broken_links_of_a_site_are_found(tmp_path):
 def test_short_code_stays_on_one_line_and_commands_are_shown_alone():
     pages = script("pages")
     code = '<code class="docutils literal notranslate"><span class="pre">{}</span></code>'
-    assert pages.SHORT.sub(r'<code class="short \1', code.format("--help")).startswith('<code class="short docutils')
+    assert pages.SHORT.sub(r'<code class="short \1', code.format("--help")).startswith(
+        '<code class="short docutils'
+    )
     assert pages.SHORT.sub(r'<code class="short \1', code.format("x" * 29)) == code.format("x" * 29)
-    assert pages.SHORT.sub(r'<code class="short \1', code.format("&lt;" * 20)) != code.format("&lt;" * 20)
+    assert pages.SHORT.sub(r'<code class="short \1', code.format("&lt;" * 20)) != code.format(
+        "&lt;" * 20
+    )
     shown = '<pre><span></span><span class="o">%%</span><span class="k">bash</span> --out shown --err told\ndrmdp solve\n</pre>'
     ruled = "<pre><span></span>radius\n────────\n0.1</pre>"
     assert (

@@ -13,11 +13,22 @@ from drmdp.core import storage
 
 N, S, A = 2, 3, 2
 STATES, ACTIONS = ("low", "mid", "high"), ("wait", "go")
-FORMS = ("csr_array", "csc_array", "coo_array", "csr_matrix", "lil_array", "dok_array", "bsr_array", "dia_array")
+FORMS = (
+    "csr_array",
+    "csc_array",
+    "coo_array",
+    "csr_matrix",
+    "lil_array",
+    "dok_array",
+    "bsr_array",
+    "dia_array",
+)
 
 
 def rows(n_kernels=N, seed=0):
-    """Kernels (N, S, A, S): none goes from 0 to 2 by action 0, only kernel 1 from 1 to 0 by action 1."""
+    """Kernels (N, S, A, S): none goes from 0 to 2 by action 0, only kernel 1 from 1 to 0 by action
+    1.
+    """
     y = np.random.default_rng(seed).dirichlet(np.ones(S), (n_kernels, S, A))
     y[:, 0, 0, 2] = 0
     y[0, 1, 1, 0] = 0
@@ -97,7 +108,9 @@ def test_sparse_kernels_come_back_bitwise(form, container):
     for i, matrix in enumerate(model.kernels):
         assert sparse.issparse(matrix)
         assert same_bits(matrix.toarray(), given[i].reshape(S * A, S))
-        assert matrix.nnz == np.count_nonzero(given[i])  # zeros of one kernel where another is positive are not listed
+        assert matrix.nnz == np.count_nonzero(
+            given[i]
+        )  # zeros of one kernel where another is positive are not listed
     assert same_bits(model.mean_kernel.toarray(), build(given).mean_kernel.reshape(S * A, S))
     assert model == build(given)  # the same problem, whatever the storage
 
@@ -110,7 +123,9 @@ def test_sparse_duplicates_are_added_and_explicit_zeros_forgotten():
     given = rows(1)
     pair, t = np.nonzero(given[0].reshape(S * A, S))
     p = given[0].reshape(S * A, S)[pair, t]
-    twice = sparse.coo_array((np.r_[p / 2, p / 2, 0.0], (np.r_[pair, pair, 0], np.r_[t, t, 2])), shape=(S * A, S))
+    twice = sparse.coo_array(
+        (np.r_[p / 2, p / 2, 0.0], (np.r_[pair, pair, 0], np.r_[t, t, 2])), shape=(S * A, S)
+    )
     model = build([twice])
     assert model == build(given)
     assert twice.nnz == 2 * p.size + 1  # the user's matrix is left alone
@@ -141,7 +156,10 @@ def test_a_range_of_states_is_one_contiguous_piece(kernels):
         listed = (by_state[start:stop] > 0).any(axis=2)
         assert np.array_equal(blocks.mask(start, stop), listed)
         expected = [
-            by_state[s, a, i, listed[s - start, a]] for s in range(start, stop) for a in range(A) for i in range(3)
+            by_state[s, a, i, listed[s - start, a]]
+            for s in range(start, stop)
+            for a in range(A)
+            for i in range(3)
         ]
         assert same_bits(piece, np.concatenate(expected))
 
@@ -150,7 +168,9 @@ def test_a_range_of_states_is_one_contiguous_piece(kernels):
 
 
 def test_costs_per_state():
-    assert same_bits(build(costs=[1.0, 2.0, 3.0]).costs, np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]))
+    assert same_bits(
+        build(costs=[1.0, 2.0, 3.0]).costs, np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+    )
 
 
 def test_costs_per_next_state():
@@ -190,7 +210,10 @@ def test_rewards_are_negated_costs(shape):
     assert model.maximise
     assert same_bits(model.costs, 0.0 - build(costs=given).costs)  # 0.0, never −0.0
     assert model != build(costs=-given)
-    assert build(rewards=sparse.csr_array(costs(S, A, S).reshape(S * A, S))).costs[0, 0] == -costs(S, A, S)[0, 0, 0]
+    assert (
+        build(rewards=sparse.csr_array(costs(S, A, S).reshape(S * A, S))).costs[0, 0]
+        == -costs(S, A, S)[0, 0, 0]
+    )
 
 
 def test_unknown_costs_are_legal_where_no_kernel_goes():
@@ -208,7 +231,8 @@ def test_a_masked_cost_is_unknown():
     assert build(costs=given).costs_missing
 
 
-# ---------------------------------------------------------------------- weights, start, names, actions, ends
+# ---------------------------------------------------------------------- weights, start, names,
+# actions, ends
 
 
 def test_weights():
@@ -217,7 +241,13 @@ def test_weights():
 
 
 @pytest.mark.parametrize(
-    "initial", [[0.5, 0, 0.5], np.array([0.5, 0, 0.5]), {"low": 0.5, "high": 0.5}, {"high": 0.5, "mid": 0, "low": 0.5}]
+    "initial",
+    [
+        [0.5, 0, 0.5],
+        np.array([0.5, 0, 0.5]),
+        {"low": 0.5, "high": 0.5},
+        {"high": 0.5, "mid": 0, "low": 0.5},
+    ],
 )
 def test_initial(initial):
     assert named(initial=initial).initial.tolist() == [0.5, 0.0, 0.5]
@@ -241,7 +271,13 @@ FLAGS = [[True, True], [False, True], [True, True]]
 
 @pytest.mark.parametrize(
     "available",
-    [FLAGS, np.array(FLAGS), {"mid": ["go"]}, {"mid": {"go"}, "low": ("go", "wait")}, {"mid": (a for a in ["go"])}],
+    [
+        FLAGS,
+        np.array(FLAGS),
+        {"mid": ["go"]},
+        {"mid": {"go"}, "low": ("go", "wait")},
+        {"mid": (a for a in ["go"])},
+    ],
     ids=["lists", "array", "mapping", "sets", "generator"],
 )
 def test_available(available):
@@ -275,11 +311,18 @@ def test_rows_and_costs_of_closed_pairs_are_never_read(make):
     dirty[:, 0, 1], dirty[:, 2] = np.nan, -7
     c[0, 1], c[2] = np.inf, np.nan
     model = named(make(dirty), costs=c, available={"low": ["wait"]}, terminal=["high"])
-    got = model.kernels if make is np.array else np.stack([m.toarray() for m in model.kernels]).reshape(N, S, A, S)
+    got = (
+        model.kernels
+        if make is np.array
+        else np.stack([m.toarray() for m in model.kernels]).reshape(N, S, A, S)
+    )
     assert same_bits(got, clean)
     assert model.costs[0, 1] == model.costs[2, 0] == 0
     big = np.repeat(c[:, :, None], S, axis=2)
-    assert model.cost_range == named(make(dirty), costs=big, available={"low": ["wait"]}, terminal=["high"]).cost_range
+    assert (
+        model.cost_range
+        == named(make(dirty), costs=big, available={"low": ["wait"]}, terminal=["high"]).cost_range
+    )
 
 
 @pytest.mark.parametrize("shape", [(S,), (S, A), (S, A, S), "sparse"], ids=str)
@@ -317,7 +360,11 @@ def hashed(model):
 @pytest.mark.parametrize("kernels", [rows(), flat(rows())], ids=["dense", "sparse"])
 def test_arrays_are_read_only(kernels):
     model = build(kernels, costs=costs(S, A, S))
-    held = [getattr(model, name) for name in ARRAYS] + [model.blocks.data, model.blocks.indices, model.blocks.indptr]
+    held = [getattr(model, name) for name in ARRAYS] + [
+        model.blocks.data,
+        model.blocks.indices,
+        model.blocks.indptr,
+    ]
     for array in held:
         with pytest.raises(ValueError, match="read-only"):
             array[...] = array
@@ -348,7 +395,11 @@ def test_later_changes_of_the_given_arrays_have_no_effect(form):
         array[...] = 1 - array
     thin.data[...] = 0
     for piece in kernels:
-        if hasattr(piece, "data") and isinstance(piece.data, np.ndarray) and piece.data.dtype == float:
+        if (
+            hasattr(piece, "data")
+            and isinstance(piece.data, np.ndarray)
+            and piece.data.dtype == float
+        ):
             piece.data[...] = 0.25
         elif not isinstance(piece, np.ndarray):
             piece[0, 0] = 0.25
@@ -388,7 +439,9 @@ def test_only_rounded_rows_are_renormalised_and_a_note_says_so(make):
 @pytest.mark.parametrize("size", [2, 30, 300])
 def test_building_is_idempotent(size, make):
     rng = np.random.default_rng(size)
-    y = rng.dirichlet(np.ones(size), (2, size, 1)) * (1 + rng.uniform(-1, 1, (2, size, 1, 1)) * 9e-10)
+    y = rng.dirichlet(np.ones(size), (2, size, 1)) * (
+        1 + rng.uniform(-1, 1, (2, size, 1, 1)) * 9e-10
+    )
     w = np.array([0.3, 0.7 + 5e-10])
     model = drmdp.Model(make(y), costs=costs(size), discount=0.5, weights=w, initial=y[0, 0, 0])
     assert model.notes
@@ -406,7 +459,9 @@ def test_building_is_idempotent(size, make):
 def test_rows_farther_off_are_refused(make, factor):
     given = rows()
     given[1, 1, 0] *= factor
-    with pytest.raises(drmdp.InputError, match=r"kernel 1, state 'mid', action 'wait' sums to .*, not 1") as error:
+    with pytest.raises(
+        drmdp.InputError, match=r"kernel 1, state 'mid', action 'wait' sums to .*, not 1"
+    ) as error:
         named(make(given))
     assert repr(float(factor))[:7] in str(error.value)
 
@@ -416,7 +471,9 @@ def test_float32_rows_are_renormalised_in_float64(make):
     size = 50
     y = np.random.default_rng(0).dirichlet(np.ones(size), (2, size, 1)).astype(np.float32)
     assert np.abs(y.sum(axis=-1, dtype=float) - 1).max() > 1e-9
-    model = drmdp.Model(make(y), costs=costs(size), discount=0.5, weights=np.array([0.3, 0.7], dtype=np.float32))
+    model = drmdp.Model(
+        make(y), costs=costs(size), discount=0.5, weights=np.array([0.3, 0.7], dtype=np.float32)
+    )
     assert "renormalised" in model.notes[0]
     got = model.blocks.dense(0, size).transpose(2, 0, 1, 3)
     assert np.abs(got.sum(axis=-1) - 1).max() < 1e-14
@@ -438,7 +495,11 @@ def test_float32_rows_are_renormalised_in_float64(make):
         [[0, 1], [0.5, 0.5], [1, 0]],
         np.array([[0, 1], [0.5, 0.5], [1, 0]], dtype=np.float32),
         {"low": "go", "mid": {"wait": 0.5, "go": 0.5}, "high": {"wait": 1}},
-        {"high": "wait", "mid": {"go": 0.5, "wait": np.float32(0.5)}, "low": {"go": True, "wait": 0}},
+        {
+            "high": "wait",
+            "mid": {"go": 0.5, "wait": np.float32(0.5)},
+            "low": {"go": True, "wait": 0},
+        },
     ],
     ids=["lists", "array", "mapping", "other order"],
 )
@@ -455,7 +516,11 @@ def test_policy_of_terminal_states_is_zero_whatever_is_given():
     model = named(terminal=["high"])
     assert model.policy([[0, 1], [1, 0], [np.nan, 5]]).tolist() == [[0, 1], [1, 0], [0, 0]]
     assert model.policy({"low": "go", "mid": "wait"}).tolist() == [[0, 1], [1, 0], [0, 0]]
-    assert model.policy({"low": "go", "mid": "wait", "high": "go"}).tolist() == [[0, 1], [1, 0], [0, 0]]
+    assert model.policy({"low": "go", "mid": "wait", "high": "go"}).tolist() == [
+        [0, 1],
+        [1, 0],
+        [0, 0],
+    ]
 
 
 def test_policy_is_a_normalised_copy():
@@ -480,7 +545,10 @@ def test_policy_is_a_normalised_copy():
         ([[0, 1], [np.inf, 1], [1, 0]], "must be finite: state 'mid', action 'wait' has inf"),
         ([[0, 1], [1.5, -0.5], [1, 0]], "must not be negative: state 'mid', action 'go' has -0.5"),
         ([[0, 1], [0.5, 0.5], [1, 0.0], [1, 0]], r"policy: expected shape .* got \(4, 2\)"),
-        ([[0, 1], [0, 1], [0, 1]], "unavailable action is played: state 'high', action 'go' has 1.0"),
+        (
+            [[0, 1], [0, 1], [0, 1]],
+            "unavailable action is played: state 'high', action 'go' has 1.0",
+        ),
         ([0, 1, 1], "unavailable action is played: state 'high', action 'go'"),
         ([0, 2, 0], "expected action numbers 0 … 1: state 'mid' has 2.0"),
         ([0, -1, 0], "expected action numbers 0 … 1: state 'mid' has -1.0"),
@@ -499,11 +567,20 @@ def test_policy_is_a_normalised_copy():
         ({"low": "stay"}, "policy: state 'low': unknown action 'stay'; known: 'wait', 'go'"),
         ({"low": ["go"]}, r"policy: state 'low': unknown action \['go'\]"),
         ({"low": {"stay": 1}}, "policy: state 'low': unknown action 'stay'"),
-        ({"low": {"go": "a lot"}}, "policy: state 'low', action 'go': expected a number, got 'a lot'"),
-        ({"low": {"go": [1.0]}}, r"policy: state 'low', action 'go': expected a number, got \[1.0\]"),
+        (
+            {"low": {"go": "a lot"}},
+            "policy: state 'low', action 'go': expected a number, got 'a lot'",
+        ),
+        (
+            {"low": {"go": [1.0]}},
+            r"policy: state 'low', action 'go': expected a number, got \[1.0\]",
+        ),
         ({"low": {"go": None}}, "policy: state 'low', action 'go': expected a number, got None"),
         ({"low": {"go": 1j}}, "policy: state 'low', action 'go': expected a number, got 1j"),
-        ({"low": {"go": 0.4}, "mid": "go", "high": "wait"}, "policy: state 'low' sums to 0.4, not 1"),
+        (
+            {"low": {"go": 0.4}, "mid": "go", "high": "wait"},
+            "policy: state 'low' sums to 0.4, not 1",
+        ),
     ],
 )
 def test_bad_policies(policy, message):
@@ -535,12 +612,16 @@ def test_observed_and_allowed(make, weights):
     model = build(make(y), weights=weights, available={1: [0]}, terminal=[2])
     used = np.array(weights or [1, 1, 1]) > 0
     expected = (y[used] > 0).any(axis=0) & model.available[:, :, None]
-    observed, everywhere = (drmdp.Wasserstein(1, support=support) for support in ("observed", "all"))
+    observed, everywhere = (
+        drmdp.Wasserstein(1, support=support) for support in ("observed", "all")
+    )
     for start, stop in itertools.combinations(range(S + 1), 2):
         assert np.array_equal(model.observed(start, stop), expected[start:stop])
         assert np.array_equal(observed.allowed(model, start, stop), expected[start:stop])
         allowed = everywhere.allowed(model, start, stop)
-        assert np.array_equal(allowed, np.broadcast_to(model.available[start:stop, :, None], allowed.shape))
+        assert np.array_equal(
+            allowed, np.broadcast_to(model.available[start:stop, :, None], allowed.shape)
+        )
 
 
 # ---------------------------------------------------------------------- looks and identity
@@ -561,13 +642,19 @@ def test_repr_tells_sizes_density_and_memory_in_a_few_lines():
     assert lines[3] == "  1 unavailable pair, 1 terminal state"
     size = 2000
     ring = sparse.csr_array(np.eye(size)[(np.arange(size) + 1) % size])
-    assert "sparse, 0.0005 of the probabilities stored, " in repr(drmdp.Model(ring, costs=np.ones(size), discount=0.5))
+    assert "sparse, 0.0005 of the probabilities stored, " in repr(
+        drmdp.Model(ring, costs=np.ones(size), discount=0.5)
+    )
     assert " kB" in repr(drmdp.Model(ring, costs=np.ones(size), discount=0.5))
 
 
 def test_nbytes_counts_every_array():
     blocks = build().blocks
-    held = [getattr(build(), name) for name in ARRAYS] + [blocks.data, blocks.indices, blocks.indptr]
+    held = [getattr(build(), name) for name in ARRAYS] + [
+        blocks.data,
+        blocks.indices,
+        blocks.indptr,
+    ]
     assert build().nbytes == sum(array.nbytes for array in held)
 
 
@@ -599,16 +686,25 @@ def test_every_change_changes_the_fingerprint(change):
 
 def test_equal_models_share_the_fingerprint():
     explicit = {
-        "weights": [0.5, 0.5], "initial": [1 / 3] * 3, "states": [0, 1, 2], "actions": [0, 1],
-        "available": np.ones((S, A), dtype=bool), "terminal": [],
-    }  # fmt: skip
+        "weights": [0.5, 0.5],
+        "initial": [1 / 3] * 3,
+        "states": [0, 1, 2],
+        "actions": [0, 1],
+        "available": np.ones((S, A), dtype=bool),
+        "terminal": [],
+    }
     assert build(**explicit) == build()
     assert hash(build(**explicit)) == hash(build())
     assert build() != "a model"
     zero, minus = rows(), rows()
     minus[minus == 0] = -0.0
     given = {"weights": [0.0, 1], "initial": [0.0, 0, 1], "costs": [0.0, 1, 2], "discount": 0.0}
-    signed = {"weights": [-0.0, 1], "initial": [-0.0, 0, 1], "costs": [-0.0, 1, 2], "discount": -0.0}
+    signed = {
+        "weights": [-0.0, 1],
+        "initial": [-0.0, 0, 1],
+        "costs": [-0.0, 1, 2],
+        "discount": -0.0,
+    }
     assert build(zero, **given) == build(minus, **signed)
 
 
@@ -642,46 +738,95 @@ deep.append(deep)
 
 BAD = {
     # kernels: shape
-    "kernels 1-d": ({"kernels": [1.0]}, r"kernels: expected shape \(N, S, A, S\) or \(S, A, S\).*got \(1,\)"),
+    "kernels 1-d": (
+        {"kernels": [1.0]},
+        r"kernels: expected shape \(N, S, A, S\) or \(S, A, S\).*got \(1,\)",
+    ),
     "kernels 2-d": ({"kernels": np.eye(3)}, r"kernels: expected shape .* got \(3, 3\)"),
     "kernels 5-d": ({"kernels": rows()[None]}, r"kernels: expected shape .* got \(1, 2, 3, 2, 3\)"),
-    "kernels not square": ({"kernels": rows()[..., :2]}, r"kernels: expected shape .* got \(2, 3, 2, 2\)"),
+    "kernels not square": (
+        {"kernels": rows()[..., :2]},
+        r"kernels: expected shape .* got \(2, 3, 2, 2\)",
+    ),
     "no kernels": ({"kernels": rows()[:0]}, r"with no size 0, got \(0, 3, 2, 3\)"),
     "no states": ({"kernels": np.zeros((2, 0, 2, 0))}, r"with no size 0, got \(2, 0, 2, 0\)"),
     "no actions": ({"kernels": rows()[:, :, :0]}, r"with no size 0, got \(2, 3, 0, 3\)"),
     "empty list": ({"kernels": []}, r"kernels: expected shape .* got \(0,\)"),
-    "kernels None": ({"kernels": None}, "kernels: expected an array of numbers, got NoneType of dtype object"),
-    "kernels text": ({"kernels": "garnet"}, "kernels: expected an array of numbers, got str of dtype <U6"),
+    "kernels None": (
+        {"kernels": None},
+        "kernels: expected an array of numbers, got NoneType of dtype object",
+    ),
+    "kernels text": (
+        {"kernels": "garnet"},
+        "kernels: expected an array of numbers, got str of dtype <U6",
+    ),
     "kernels ragged": (
         {"kernels": [[[1.0], [1.0, 0.0]]]},
         r"kernels: expected an array of numbers: kernels\[0\]\[0\] has length 1, but kernels\[0\]\[1\] has length 2",
     ),
     "kernels complex": (
-        {"kernels": rows() + 0j}, "kernels: expected an array of numbers, got ndarray of dtype complex128"
+        {"kernels": rows() + 0j},
+        "kernels: expected an array of numbers, got ndarray of dtype complex128",
     ),
-    "kernels object": ({"kernels": rows().astype(object)}, "kernels: expected an array of numbers.*dtype object"),
-    "kernels dates": ({"kernels": np.zeros((3, 2, 3), "M8[D]")}, "kernels: expected an array of numbers.*datetime64"),
-    "kernels generator": ({"kernels": (y for y in rows())}, "kernels: expected an array of numbers, got generator"),
-    "kernels mapping": ({"kernels": {0: rows()}}, "kernels: expected an array of numbers, got dict"),
+    "kernels object": (
+        {"kernels": rows().astype(object)},
+        "kernels: expected an array of numbers.*dtype object",
+    ),
+    "kernels dates": (
+        {"kernels": np.zeros((3, 2, 3), "M8[D]")},
+        "kernels: expected an array of numbers.*datetime64",
+    ),
+    "kernels generator": (
+        {"kernels": (y for y in rows())},
+        "kernels: expected an array of numbers, got generator",
+    ),
+    "kernels mapping": (
+        {"kernels": {0: rows()}},
+        "kernels: expected an array of numbers, got dict",
+    ),
     "kernels recursive": ({"kernels": deep}, "kernels: expected an array of numbers"),
-    "kernels hostile": ({"kernels": Hostile()}, "kernels: expected an array of numbers: no array today"),
+    "kernels hostile": (
+        {"kernels": Hostile()},
+        "kernels: expected an array of numbers: no array today",
+    ),
     "sparse among dense": (
         {"kernels": [flat(rows())[0], rows()[0]]},
         "kernels: some are sparse, but kernel 1 is of type ndarray: give all as sparse matrices or none",
     ),
     # kernels: sparse
-    "sparse shape": ({"kernels": [sparse.eye_array(5, 3).tocsr()]}, r"kernel 0: expected .* \(S·A, S\), got \(5, 3\)"),
-    "sparse wide": ({"kernels": sparse.csr_array((3, 6))}, r"kernel 0: expected .* \(S·A, S\), got \(3, 6\)"),
+    "sparse shape": (
+        {"kernels": [sparse.eye_array(5, 3).tocsr()]},
+        r"kernel 0: expected .* \(S·A, S\), got \(5, 3\)",
+    ),
+    "sparse wide": (
+        {"kernels": sparse.csr_array((3, 6))},
+        r"kernel 0: expected .* \(S·A, S\), got \(3, 6\)",
+    ),
     "sparse empty": ({"kernels": sparse.csr_array((0, 3))}, r"kernel 0: expected .* got \(0, 3\)"),
-    "sparse no state": ({"kernels": sparse.csr_array((6, 0))}, r"kernel 0: expected .* got \(6, 0\)"),
-    "sparse 1-d": ({"kernels": [sparse.coo_array(np.ones(3))]}, r"kernel 0: expected .* got \(3,\)"),
+    "sparse no state": (
+        {"kernels": sparse.csr_array((6, 0))},
+        r"kernel 0: expected .* got \(6, 0\)",
+    ),
+    "sparse 1-d": (
+        {"kernels": [sparse.coo_array(np.ones(3))]},
+        r"kernel 0: expected .* got \(3,\)",
+    ),
     "sparse shapes differ": (
         {"kernels": [flat(rows())[0], sparse.csr_array((9, 3))]},
         r"kernel 1 has shape \(9, 3\), but kernel 0 has \(6, 3\)",
     ),
-    "sparse complex": ({"kernels": [m.astype(complex) for m in flat(rows())]}, "kernel 0: expected real .* complex128"),
-    "sparse column": ({"kernels": broken_csr(indices=(1, 9))}, "kernel 0: not a valid sparse matrix"),
-    "sparse pointer": ({"kernels": broken_csr(indptr=(1, 9))}, "kernel 0: not a valid sparse matrix"),
+    "sparse complex": (
+        {"kernels": [m.astype(complex) for m in flat(rows())]},
+        "kernel 0: expected real .* complex128",
+    ),
+    "sparse column": (
+        {"kernels": broken_csr(indices=(1, 9))},
+        "kernel 0: not a valid sparse matrix",
+    ),
+    "sparse pointer": (
+        {"kernels": broken_csr(indptr=(1, 9))},
+        "kernel 0: not a valid sparse matrix",
+    ),
     # kernels: values
     "nan": (
         {"kernels": put(rows(), (1, 2, 0, 1), np.nan)},
@@ -707,8 +852,14 @@ BAD = {
         {"kernels": np.ma.array(rows(), mask=put(np.zeros((N, S, A, S)), (0, 1, 0, 2), 1))},
         "must be finite: kernel 0, state 'mid', action 'wait', next state 'high' has nan",
     ),
-    "row sum": ({"kernels": put(rows(), (1, 0, 1), 0.25)}, "kernel 1, state 'low', action 'go' sums to 0.75, not 1"),
-    "huge row": ({"kernels": put(rows(), (1, 0, 1), 1e308)}, "kernel 1, state 'low', action 'go' sums to inf, not 1"),
+    "row sum": (
+        {"kernels": put(rows(), (1, 0, 1), 0.25)},
+        "kernel 1, state 'low', action 'go' sums to 0.75, not 1",
+    ),
+    "huge row": (
+        {"kernels": put(rows(), (1, 0, 1), 1e308)},
+        "kernel 1, state 'low', action 'go' sums to inf, not 1",
+    ),
     "long double": (
         {"kernels": put(rows().astype(np.longdouble), (1, 0, 1, 0), np.longdouble("1e400"))},
         "must be finite: kernel 1, state 'low', action 'go', next state 'low' has inf",
@@ -720,37 +871,77 @@ BAD = {
     # weights and start
     "weights shape": ({"weights": [1.0]}, r"weights: expected shape \(2,\), got \(1,\)"),
     "weights scalar": ({"weights": 1.0}, r"weights: expected shape \(2,\), got \(\)"),
-    "weights negative": ({"weights": [1.5, -0.5]}, "weights must not be negative: kernel 1 has -0.5"),
+    "weights negative": (
+        {"weights": [1.5, -0.5]},
+        "weights must not be negative: kernel 1 has -0.5",
+    ),
     "weights nan": ({"weights": [np.nan, 1]}, "weights must be finite: kernel 0 has nan"),
     "weights sum": ({"weights": [0.5, 0.4]}, "weights must sum to 1, got 0.9"),
     "weights huge": ({"weights": [1e308, 1e308]}, "weights must sum to 1, got inf"),
-    "weights text": ({"weights": ["a", "b"]}, "weights: expected an array of numbers, got list of dtype <U1"),
+    "weights text": (
+        {"weights": ["a", "b"]},
+        "weights: expected an array of numbers, got list of dtype <U1",
+    ),
     "weights ragged": ({"weights": [[1], [1, 2]]}, "weights: expected an array of numbers"),
     "weights huge int": ({"weights": [10**400, 1]}, "weights: expected an array of numbers"),
     "initial shape": ({"initial": [0.5, 0.5]}, r"initial: expected shape \(3,\), got \(2,\)"),
-    "initial negative": ({"initial": [1, 1, -1]}, "initial must not be negative: state 'high' has -1.0"),
+    "initial negative": (
+        {"initial": [1, 1, -1]},
+        "initial must not be negative: state 'high' has -1.0",
+    ),
     "initial inf": ({"initial": [0, np.inf, 0]}, "initial must be finite: state 'mid' has inf"),
     "initial sum": ({"initial": {"low": 0.5}}, "initial must sum to 1, got 0.5"),
-    "initial unknown": ({"initial": {"lo": 1}}, "initial: unknown state 'lo'; known: 'low', 'mid', 'high'"),
+    "initial unknown": (
+        {"initial": {"lo": 1}},
+        "initial: unknown state 'lo'; known: 'low', 'mid', 'high'",
+    ),
     "initial number": ({"initial": {0: 1}}, "initial: unknown state 0; known: 'low'"),
-    "initial value": ({"initial": {"low": "all"}}, "initial: state 'low': expected a number, got 'all'"),
-    "initial array value": ({"initial": {"low": [1.0]}}, r"initial: state 'low': expected a number, got \[1.0\]"),
+    "initial value": (
+        {"initial": {"low": "all"}},
+        "initial: state 'low': expected a number, got 'all'",
+    ),
+    "initial array value": (
+        {"initial": {"low": [1.0]}},
+        r"initial: state 'low': expected a number, got \[1.0\]",
+    ),
     # discount
-    "discount above 1": ({"discount": 1 + 1e-15}, r"discount: expected a number in \[0, 1\], got 1.0"),
-    "terminal value nan": ({"terminal": {"low": float("nan")}}, r"terminal: state .low.: expected a finite value, got nan"),
-    "terminal value text": ({"terminal": {"low": "x"}}, r"terminal: state .low.: expected a final cost or reward, got .x."),
+    "discount above 1": (
+        {"discount": 1 + 1e-15},
+        r"discount: expected a number in \[0, 1\], got 1.0",
+    ),
+    "terminal value nan": (
+        {"terminal": {"low": float("nan")}},
+        r"terminal: state .low.: expected a finite value, got nan",
+    ),
+    "terminal value text": (
+        {"terminal": {"low": "x"}},
+        r"terminal: state .low.: expected a final cost or reward, got .x.",
+    ),
     "discount negative": ({"discount": -0.1}, r"discount: expected a number in \[0, 1\], got -0.1"),
-    "discount nan": ({"discount": float("nan")}, r"discount: expected a number in \[0, 1\], got nan"),
+    "discount nan": (
+        {"discount": float("nan")},
+        r"discount: expected a number in \[0, 1\], got nan",
+    ),
     "discount inf": ({"discount": np.inf}, r"discount: expected a number in \[0, 1\], got inf"),
     "discount text": ({"discount": "a"}, r"discount: expected a number in \[0, 1\], got 'a'"),
     "discount None": ({"discount": None}, r"discount: expected a number in \[0, 1\], got None"),
-    "discount array": ({"discount": np.array([0.5])}, r"discount: expected a number in \[0, 1\], or one for each pair, shape \(3, 2\); got \(1,\)"),
-    "discount huge": ({"discount": 10**5000}, r"discount: expected a number in \[0, 1\], got <int>"),
+    "discount array": (
+        {"discount": np.array([0.5])},
+        r"discount: expected a number in \[0, 1\], or one for each pair, shape \(3, 2\); got \(1,\)",
+    ),
+    "discount huge": (
+        {"discount": 10**5000},
+        r"discount: expected a number in \[0, 1\], got <int>",
+    ),
     "discount complex": ({"discount": 0.5j}, r"discount: expected a number in \[0, 1\], got 0.5j"),
     "discount date": (
-        {"discount": datetime.date(2020, 1, 1)}, r"discount: expected a number in \[0, 1\], got datetime"
+        {"discount": datetime.date(2020, 1, 1)},
+        r"discount: expected a number in \[0, 1\], got datetime",
     ),
-    "discount hostile": ({"discount": Hostile()}, r"discount: expected a number in \[0, 1\], got <Hostile>"),
+    "discount hostile": (
+        {"discount": Hostile()},
+        r"discount: expected a number in \[0, 1\], got <Hostile>",
+    ),
     # names
     "names too few": ({"states": ["a", "b"]}, "states: expected 3 names, got 2"),
     "names too many": ({"actions": ["a", "b", "c"]}, "actions: expected 2 names, got more"),
@@ -759,23 +950,32 @@ BAD = {
     "names one string": ({"states": "abc"}, "states: expected a sequence of 3 names, got 'abc'"),
     "names a number": ({"states": 3}, "states: expected a sequence of 3 names, got 3"),
     "names a set": ({"states": {"a", "b", "c"}}, "states: expected a sequence of 3 names, got {"),
-    "names a mapping": ({"states": {"a": 0, "b": 1, "c": 2}}, "states: expected a sequence of 3 names, got {"),
+    "names a mapping": (
+        {"states": {"a": 0, "b": 1, "c": 2}},
+        "states: expected a sequence of 3 names, got {",
+    ),
     "names 0-d": ({"states": np.array("a")}, "states: expected a sequence of 3 names, got array"),
     "names 2-d": ({"states": np.eye(3)}, "states: names are hashable, .* got array"),
-    "names unhashable": ({"states": ["a", "b", ["c"]]}, r"states: names are hashable, .* got \['c'\]"),
+    "names unhashable": (
+        {"states": ["a", "b", ["c"]]},
+        r"states: names are hashable, .* got \['c'\]",
+    ),
     "names None": ({"actions": ["a", None]}, "actions: names are hashable, .* got None"),
     "names NaN": ({"actions": [0.0, float("nan")]}, "actions: names are hashable, .* got nan"),
     "names bools": ({"actions": [False, True]}, "actions: names are hashable, .* got False"),
     "names huge": ({"actions": [0, 10**5000]}, "actions: names are hashable, .* got <int>"),
     # available actions, terminal states
     "available shape": (
-        {"available": [[True, True]]}, r"available: expected a bool array of shape \(3, 2\), got bool \(1, 2\)"
+        {"available": [[True, True]]},
+        r"available: expected a bool array of shape \(3, 2\), got bool \(1, 2\)",
     ),
     "available ints": (
-        {"available": np.ones((3, 2), int)}, r"available: expected a bool array of shape \(3, 2\), got int64"
+        {"available": np.ones((3, 2), int)},
+        r"available: expected a bool array of shape \(3, 2\), got int64",
     ),
     "available ragged": (
-        {"available": [[True], [True, False]]}, "available: expected an array of numbers|available: .*bool"
+        {"available": [[True], [True, False]]},
+        "available: expected an array of numbers|available: .*bool",
     ),
     "available text": ({"available": "all"}, "available: expected a bool array"),
     "available masked": (
@@ -783,53 +983,100 @@ BAD = {
         r"available: entry \[1, 0\] is masked",
     ),
     "available unknown state": (
-        {"available": {"lo": ["go"]}}, "available: unknown state 'lo'; known: 'low', 'mid', 'high'"
+        {"available": {"lo": ["go"]}},
+        "available: unknown state 'lo'; known: 'low', 'mid', 'high'",
     ),
     "available unknown action": (
-        {"available": {"low": ["stay"]}}, "available: state 'low': unknown action 'stay'; known: 'wait', 'go'"
+        {"available": {"low": ["stay"]}},
+        "available: state 'low': unknown action 'stay'; known: 'wait', 'go'",
     ),
     "available string": (
-        {"available": {"low": "go"}}, "available: state 'low': expected a collection of actions, got 'go'"
+        {"available": {"low": "go"}},
+        "available: state 'low': expected a collection of actions, got 'go'",
     ),
-    "available number": ({"available": {"low": 1}}, "available: state 'low': expected a collection of actions, got 1"),
+    "available number": (
+        {"available": {"low": 1}},
+        "available: state 'low': expected a collection of actions, got 1",
+    ),
     "available type": (
-        {"available": {"low": list}}, "available: state 'low': expected a collection of actions, got <class"
+        {"available": {"low": list}},
+        "available: state 'low': expected a collection of actions, got <class",
     ),
-    "available twice": ({"available": {"low": ["go", "go"]}}, "available: state 'low': action 'go' is given twice"),
+    "available twice": (
+        {"available": {"low": ["go", "go"]}},
+        "available: state 'low': action 'go' is given twice",
+    ),
     "available flags by state": (
-        {"available": {0: [True, False]}, "states": None, "actions": None}, "available: state 0: unknown action True"
+        {"available": {0: [True, False]}, "states": None, "actions": None},
+        "available: state 0: unknown action True",
     ),
-    "available unhashable": ({"available": {"low": [["go"]]}}, r"available: state 'low': unknown action \['go'\]"),
+    "available unhashable": (
+        {"available": {"low": [["go"]]}},
+        r"available: state 'low': unknown action \['go'\]",
+    ),
     "no action": ({"available": {"mid": []}}, "state 'mid' has no available action"),
-    "no action in array": ({"available": put(np.ones((3, 2), bool), 1, False)}, "state 'mid' has no available action"),
-    "terminal shape": (
-        {"terminal": [True, False]}, r"terminal: expected a bool array of shape \(3,\), got bool \(2,\)"
+    "no action in array": (
+        {"available": put(np.ones((3, 2), bool), 1, False)},
+        "state 'mid' has no available action",
     ),
-    "terminal long": ({"terminal": [True] * 4}, r"terminal: expected a bool array of shape \(3,\), got bool \(4,\)"),
-    "terminal ints": ({"terminal": np.array([0, 0, 1])}, r"terminal: expected a bool array of shape \(3,\), got int64"),
+    "terminal shape": (
+        {"terminal": [True, False]},
+        r"terminal: expected a bool array of shape \(3,\), got bool \(2,\)",
+    ),
+    "terminal long": (
+        {"terminal": [True] * 4},
+        r"terminal: expected a bool array of shape \(3,\), got bool \(4,\)",
+    ),
+    "terminal ints": (
+        {"terminal": np.array([0, 0, 1])},
+        r"terminal: expected a bool array of shape \(3,\), got int64",
+    ),
     "terminal mixed": ({"terminal": [True, "mid", False]}, "terminal: expected a bool array"),
-    "terminal ints as flags": ({"terminal": [0, 0, 1], "states": None}, "terminal: state 0 is given twice"),
-    "terminal unknown": ({"terminal": ["end"]}, "terminal: unknown state 'end'; known: 'low', 'mid', 'high'"),
-    "terminal string": ({"terminal": "end"}, "terminal: unknown state 'end'; known: 'low', 'mid', 'high'"),
+    "terminal ints as flags": (
+        {"terminal": [0, 0, 1], "states": None},
+        "terminal: state 0 is given twice",
+    ),
+    "terminal unknown": (
+        {"terminal": ["end"]},
+        "terminal: unknown state 'end'; known: 'low', 'mid', 'high'",
+    ),
+    "terminal string": (
+        {"terminal": "end"},
+        "terminal: unknown state 'end'; known: 'low', 'mid', 'high'",
+    ),
     "terminal number": ({"terminal": 2}, "terminal: unknown state 2; known: 'low', 'mid', 'high'"),
     "terminal mapping": (
-        {"terminal": {"high": True}}, "terminal: state 'high': expected a final cost or reward, got True"
+        {"terminal": {"high": True}},
+        "terminal: state 'high': expected a final cost or reward, got True",
     ),
     "terminal unhashable": ({"terminal": [["high"]]}, r"terminal: unknown state \['high'\]"),
     # costs
     "no costs": ({"costs": None}, "give exactly one of costs and rewards, got neither"),
     "costs and rewards": ({"rewards": costs()}, "give exactly one of costs and rewards, got both"),
     "costs shape": (
-        {"costs": np.zeros((2, 3))}, r"costs: expected shape \(3, 2\), \(3,\) or \(3, 2, 3\), got \(2, 3\)"
+        {"costs": np.zeros((2, 3))},
+        r"costs: expected shape \(3, 2\), \(3,\) or \(3, 2, 3\), got \(2, 3\)",
     ),
     "costs scalar": ({"costs": 1.0}, r"costs: expected shape .* got \(\)"),
     "costs empty": ({"costs": []}, r"costs: expected shape .* got \(0,\)"),
     "costs ragged": ({"costs": [[1, 2], [3]]}, "costs: expected an array of numbers"),
     "costs text": ({"costs": "a"}, "costs: expected an array of numbers, got str"),
-    "costs complex": ({"costs": costs() + 0j}, "costs: expected an array of numbers, got ndarray of dtype complex128"),
-    "costs mapping": ({"costs": {"low": 1}}, "costs: expected an array of numbers, got dict of dtype object"),
-    "costs nan": ({"costs": put(costs(), (1, 0), np.nan)}, "costs must be finite: state 'mid', action 'wait' has nan"),
-    "costs by state nan": ({"costs": [0, np.nan, 0]}, "costs must be finite: state 'mid', action 'wait' has nan"),
+    "costs complex": (
+        {"costs": costs() + 0j},
+        "costs: expected an array of numbers, got ndarray of dtype complex128",
+    ),
+    "costs mapping": (
+        {"costs": {"low": 1}},
+        "costs: expected an array of numbers, got dict of dtype object",
+    ),
+    "costs nan": (
+        {"costs": put(costs(), (1, 0), np.nan)},
+        "costs must be finite: state 'mid', action 'wait' has nan",
+    ),
+    "costs by state nan": (
+        {"costs": [0, np.nan, 0]},
+        "costs must be finite: state 'mid', action 'wait' has nan",
+    ),
     "rewards inf": (
         {"rewards": put(costs(), (1, 1), -np.inf), "costs": None},
         "rewards must be finite: state 'mid', action 'go' has -inf",
@@ -851,19 +1098,30 @@ BAD = {
         "costs must be finite: state 'mid', action 'go', next state 'low' has nan",
     ),
     "sparse costs shape": (
-        {"costs": sparse.csr_array((3, 2))}, r"costs: expected a sparse matrix of shape \(6, 3\), got \(3, 2\)"
+        {"costs": sparse.csr_array((3, 2))},
+        r"costs: expected a sparse matrix of shape \(6, 3\), got \(3, 2\)",
     ),
     "sparse costs complex": (
-        {"costs": sparse.csr_array(costs(6, 3) + 1j)}, "costs: expected real numbers, got dtype complex128"
+        {"costs": sparse.csr_array(costs(6, 3) + 1j)},
+        "costs: expected real numbers, got dtype complex128",
     ),
-    "sparse costs broken": ({"costs": broken_csr(indices=(1, 9))}, "costs: not a valid sparse matrix"),
-}  # fmt: skip
+    "sparse costs broken": (
+        {"costs": broken_csr(indices=(1, 9))},
+        "costs: not a valid sparse matrix",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_named(case):
     change, message = BAD[case]
-    given = {"kernels": rows(), "costs": costs(), "states": STATES, "actions": ACTIONS, "discount": 0.9} | change
+    given = {
+        "kernels": rows(),
+        "costs": costs(),
+        "states": STATES,
+        "actions": ACTIONS,
+        "discount": 0.9,
+    } | change
     with pytest.raises(drmdp.InputError, match=message) as error:
         drmdp.Model(**given)
     assert len(str(error.value)) < 400
@@ -892,12 +1150,19 @@ def stored(**change):
 
 def test_stored_arrays_come_back():
     assert drmdp.Model(stored(), costs=costs(), discount=0.9) == build()
-    assert drmdp.Model(stored(indices=build().blocks.indices.astype(np.int64)), costs=costs(), discount=0.9) == build()
+    assert (
+        drmdp.Model(
+            stored(indices=build().blocks.indices.astype(np.int64)), costs=costs(), discount=0.9
+        )
+        == build()
+    )
 
 
 def test_stored_rows_of_an_unavailable_pair_are_refused():
     closed = put(np.ones((S, A), bool), (1, 0), False)
-    with pytest.raises(drmdp.InputError, match="state 1, action 0 is not available but has stored rows"):
+    with pytest.raises(
+        drmdp.InputError, match="state 1, action 0 is not available but has stored rows"
+    ):
         drmdp.Model(stored(), costs=costs(), discount=0.9, available=closed)
 
 
@@ -907,14 +1172,29 @@ BLOCKS = build().blocks
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"indptr": BLOCKS.indptr.astype(float)}, "indptr: expected a one-dimensional 'i' array, got float64"),
+        (
+            {"indptr": BLOCKS.indptr.astype(float)},
+            "indptr: expected a one-dimensional 'i' array, got float64",
+        ),
         ({"indptr": BLOCKS.indptr[:-1]}, "indptr: expected 7 ascending numbers from 0"),
         ({"indptr": BLOCKS.indptr[::-1]}, "indptr: expected 7 ascending numbers from 0"),
-        ({"indptr": BLOCKS.indptr * [1, -1, 1, 1, 1, 1, 1]}, "indptr: expected 7 ascending numbers from 0"),
-        ({"indices": BLOCKS.indices[:-1]}, "indices, data: expected 15 indices and 30 probabilities, got 14 and 30"),
-        ({"data": BLOCKS.data[:-1]}, "indices, data: expected 15 indices and 30 probabilities, got 15 and 29"),
+        (
+            {"indptr": BLOCKS.indptr * [1, -1, 1, 1, 1, 1, 1]},
+            "indptr: expected 7 ascending numbers from 0",
+        ),
+        (
+            {"indices": BLOCKS.indices[:-1]},
+            "indices, data: expected 15 indices and 30 probabilities, got 14 and 30",
+        ),
+        (
+            {"data": BLOCKS.data[:-1]},
+            "indices, data: expected 15 indices and 30 probabilities, got 15 and 29",
+        ),
         ({"data": BLOCKS.data.reshape(2, -1)}, "data: expected a one-dimensional 'f' array"),
-        ({"indices": put(BLOCKS.indices, 1, 3)}, "indices: entry 1 is 3, expected ascending states below 3"),
+        (
+            {"indices": put(BLOCKS.indices, 1, 3)},
+            "indices: entry 1 is 3, expected ascending states below 3",
+        ),
         ({"indices": put(BLOCKS.indices, 0, -1)}, "indices: entry 0 is -1"),
         ({"indices": put(BLOCKS.indices, 1, 0)}, "indices: entry 1 is 0"),
     ],

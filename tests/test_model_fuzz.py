@@ -1,6 +1,8 @@
-"""Whatever is given to `Model`: a valid model or an `InputError`; never another exception, never a warning.
+"""Whatever is given to `Model`: a valid model or an `InputError`; never another exception, never a
+warning.
 
-A valid set of arguments is drawn, in every form the contract allows, and then spoiled in one to three places.
+A valid set of arguments is drawn, in every form the contract allows, and then spoiled in one to
+three places.
 """
 
 import contextlib
@@ -20,7 +22,9 @@ from scipy import sparse
 import drmdp
 
 relaxed = settings(
-    deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 
@@ -65,7 +69,11 @@ def arguments(draw):
     optional["available"][:, 0] = True
     parts |= {name: optional[name] for name in draw(st.sets(st.sampled_from(sorted(optional))))}
     if draw(st.booleans()):
-        form = draw(st.sampled_from(["csr_array", "csc_array", "coo_array", "csr_matrix", "lil_array", "bsr_array"]))
+        form = draw(
+            st.sampled_from(
+                ["csr_array", "csc_array", "coo_array", "csr_matrix", "lil_array", "bsr_array"]
+            )
+        )
         parts["kernels"] = [getattr(sparse, form)(k.reshape(S * A, S)) for k in y]
         if A == 1:  # N square matrices might as well be N actions
             parts["actions"] = optional["actions"]
@@ -106,19 +114,89 @@ for _ in range(200):
     deep = [deep]
 
 STRANGE = [
-    None, True, False, 0, 1, -1, 0.5, math.nan, math.inf, -math.inf, 1e308, 10**400, -(10**5000), 2**63, 1j, "", "a",
-    "0.5", b"a", bytearray(b"ab"), memoryview(b"ab"), [], (), {}, set(), {0.5}, [[]], [None], ["a"], [[["a"]]],
-    [[1], [1, 2]], deep, [2**64, 0], object(), object, int, len, range(3), slice(2), Ellipsis, NotImplemented,
-    datetime.date(2020, 1, 1), decimal.Decimal("0.5"), fractions.Fraction(1, 2),
-    {0: 1}, {"s0": 1}, {"s0": [10]}, {"s0": {"a": None}}, {0: [0]},
-    {0: [True]}, np.float32(0.5), np.float16(0.5), np.longdouble("0.5"), np.bool_(True), np.int8(0), np.str_("s0"),
-    np.datetime64("2020-01-01"), np.array(0.5), np.array([]), np.zeros((0, 2)), np.array(["s0", "s1"]), np.arange(4),
-    np.array([None, 1.0]), np.ones(2, dtype="M8[D]"), np.ones(2, dtype="m8[s]"), np.zeros(2, dtype=[("a", "f8")]),
-    np.full((2, 2, 2), 0.5), np.full((1, 2, 1, 2), 0.5), np.array([[0.5, 0.5]]).view(np.matrix), np.ma.masked, [np.ma.masked, 1.0],
-    np.ma.array([0.5, 0.5], mask=[True, False]), Hostile(), [Hostile()], {"s0": Hostile()}, {0: Hostile()},
-    Frame([0.5, 0.5]), Frame(None), Frame("a"), sparse.csr_array((2, 2)), sparse.coo_array(np.ones(3)),
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    0.5,
+    math.nan,
+    math.inf,
+    -math.inf,
+    1e308,
+    10**400,
+    -(10**5000),
+    2**63,
+    1j,
+    "",
+    "a",
+    "0.5",
+    b"a",
+    bytearray(b"ab"),
+    memoryview(b"ab"),
+    [],
+    (),
+    {},
+    set(),
+    {0.5},
+    [[]],
+    [None],
+    ["a"],
+    [[["a"]]],
+    [[1], [1, 2]],
+    deep,
+    [2**64, 0],
+    object(),
+    object,
+    int,
+    len,
+    range(3),
+    slice(2),
+    Ellipsis,
+    NotImplemented,
+    datetime.date(2020, 1, 1),
+    decimal.Decimal("0.5"),
+    fractions.Fraction(1, 2),
+    {0: 1},
+    {"s0": 1},
+    {"s0": [10]},
+    {"s0": {"a": None}},
+    {0: [0]},
+    {0: [True]},
+    np.float32(0.5),
+    np.float16(0.5),
+    np.longdouble("0.5"),
+    np.bool_(True),
+    np.int8(0),
+    np.str_("s0"),
+    np.datetime64("2020-01-01"),
+    np.array(0.5),
+    np.array([]),
+    np.zeros((0, 2)),
+    np.array(["s0", "s1"]),
+    np.arange(4),
+    np.array([None, 1.0]),
+    np.ones(2, dtype="M8[D]"),
+    np.ones(2, dtype="m8[s]"),
+    np.zeros(2, dtype=[("a", "f8")]),
+    np.full((2, 2, 2), 0.5),
+    np.full((1, 2, 1, 2), 0.5),
+    np.array([[0.5, 0.5]]).view(np.matrix),
+    np.ma.masked,
+    [np.ma.masked, 1.0],
+    np.ma.array([0.5, 0.5], mask=[True, False]),
+    Hostile(),
+    [Hostile()],
+    {"s0": Hostile()},
+    {0: Hostile()},
+    Frame([0.5, 0.5]),
+    Frame(None),
+    Frame("a"),
+    sparse.csr_array((2, 2)),
+    sparse.coo_array(np.ones(3)),
     [sparse.csr_array((2, 1)), None],
-]  # fmt: skip
+]
 ONCE = {  # these can be read only once, so each example needs its own
     "generator": lambda: (x for x in [0.5, 0.5]),
     "iterator": lambda: iter(["s0", "s1"]),
@@ -126,23 +204,58 @@ ONCE = {  # these can be read only once, so each example needs its own
     "endless": itertools.count,
 }
 NUMBERS = [
-    math.nan, math.inf, -math.inf, -1.0, -1e-300, -0.0, 0.0, 5e-324, 1e-9, 0.5, 1.0, 1 + 1e-9, 2.0, 1e200, 1.7e308,
+    math.nan,
+    math.inf,
+    -math.inf,
+    -1.0,
+    -1e-300,
+    -0.0,
+    0.0,
+    5e-324,
+    1e-9,
+    0.5,
+    1.0,
+    1 + 1e-9,
+    2.0,
+    1e200,
+    1.7e308,
     -1e308,
-]  # fmt: skip
+]
 DTYPES = ["f2", "f4", ">f8", "g", "i1", "u1", "i8", "?", "c16", "O", "U8", "S8", "M8[s]", "m8[s]"]
 
 
 SHAPES = [
-    np.ravel, np.transpose, np.squeeze, lambda x: x[None], lambda x: x[..., None], lambda x: x[:0], lambda x: x[:1],
-    lambda x: x[..., :-1], lambda x: x.sum(axis=-1), lambda x: np.concatenate([x, x]),
-    lambda x: np.concatenate([x, x], axis=-1), lambda x: np.broadcast_to(x, (2, *x.shape)),
-]  # fmt: skip
+    np.ravel,
+    np.transpose,
+    np.squeeze,
+    lambda x: x[None],
+    lambda x: x[..., None],
+    lambda x: x[:0],
+    lambda x: x[:1],
+    lambda x: x[..., :-1],
+    lambda x: x.sum(axis=-1),
+    lambda x: np.concatenate([x, x]),
+    lambda x: np.concatenate([x, x], axis=-1),
+    lambda x: np.broadcast_to(x, (2, *x.shape)),
+]
 CONTAINERS = [
-    np.ndarray.tolist, Frame, np.asfortranarray, np.ma.array, lambda x: np.ma.array(x, mask=np.arange(x.size) == 1),
-    lambda x: x[::-1], lambda x: x.astype(object), lambda x: tuple(x.tolist()), lambda x: iter(x.tolist()),
-    lambda x: set(x.ravel().tolist()), lambda x: dict(enumerate(x.tolist())), repr, lambda x: [x, None],
-    lambda x: {f"s{k}": y for k, y in enumerate(x.tolist())}, lambda x: [x, x.tolist()], lambda x: x.astype("U8"),
-]  # fmt: skip
+    np.ndarray.tolist,
+    Frame,
+    np.asfortranarray,
+    np.ma.array,
+    lambda x: np.ma.array(x, mask=np.arange(x.size) == 1),
+    lambda x: x[::-1],
+    lambda x: x.astype(object),
+    lambda x: tuple(x.tolist()),
+    lambda x: iter(x.tolist()),
+    lambda x: set(x.ravel().tolist()),
+    lambda x: dict(enumerate(x.tolist())),
+    repr,
+    lambda x: [x, None],
+    lambda x: {f"s{k}": y for k, y in enumerate(x.tolist())},
+    lambda x: [x, x.tolist()],
+    lambda x: x.astype("U8"),
+]
 
 
 def array_of(value):
@@ -175,13 +288,19 @@ def spoil_array(draw, value):
     array = array_of(value)
     if array is None:
         return draw(st.sampled_from(STRANGE))
-    match draw(st.sampled_from(["number", "number", "scale", "shape", "dtype", "container", "sparse"])):
+    match draw(
+        st.sampled_from(["number", "number", "scale", "shape", "dtype", "container", "sparse"])
+    ):
         case "number":
             array = array.astype(float)
-            array[tuple(draw(st.integers(0, n - 1)) for n in array.shape)] = draw(st.sampled_from(NUMBERS))
+            array[tuple(draw(st.integers(0, n - 1)) for n in array.shape)] = draw(
+                st.sampled_from(NUMBERS)
+            )
             return array
         case "scale":
-            return array * draw(st.sampled_from([0.0, -1.0, 1 + 1e-12, 1 + 5e-10, 1 + 1e-6, math.nan]))
+            return array * draw(
+                st.sampled_from([0.0, -1.0, 1 + 1e-12, 1 + 5e-10, 1 + 1e-6, math.nan])
+            )
         case "shape":
             return draw(st.sampled_from(SHAPES))(array)
         case "dtype":
@@ -194,11 +313,15 @@ def spoil_array(draw, value):
 
 @st.composite
 def spoiled_sparse(draw, array):
-    """Make a sparse matrix with explicit zeros, duplicates, another dtype, or indices that scipy has not looked at."""
+    """Make a sparse matrix with explicit zeros, duplicates, another dtype, or indices that scipy
+    has not looked at.
+    """
     array = array.astype(float)
     pair, t = np.nonzero(np.ones(array.shape))
     p = array[pair, t]
-    kind = draw(st.sampled_from(["zeros", "halves", "twice", "dtype", "column", "pointer", "list", "nan"]))
+    kind = draw(
+        st.sampled_from(["zeros", "halves", "twice", "dtype", "column", "pointer", "list", "nan"])
+    )
     if kind == "halves":
         pair, t, p = np.r_[pair, pair], np.r_[t, t], np.r_[p, p] / 2
     if kind == "twice":
@@ -216,7 +339,18 @@ def spoiled_sparse(draw, array):
     return [matrix, matrix.tocsr()] if kind == "list" else matrix
 
 
-NAMES = ["kernels", "costs", "rewards", "discount", "weights", "initial", "states", "actions", "available", "terminal"]
+NAMES = [
+    "kernels",
+    "costs",
+    "rewards",
+    "discount",
+    "weights",
+    "initial",
+    "states",
+    "actions",
+    "available",
+    "terminal",
+]
 
 
 @st.composite
@@ -224,7 +358,11 @@ def spoiled_arguments(draw):
     parts = draw(arguments())
     for _ in range(draw(st.integers(1, 3))):
         name = draw(st.sampled_from(NAMES))
-        match draw(st.sampled_from(["array", "array", "array", "strange", "once", "swap", "drop", "element"])):
+        match draw(
+            st.sampled_from(
+                ["array", "array", "array", "strange", "once", "swap", "drop", "element"]
+            )
+        ):
             case "array":
                 parts[name] = draw(spoil_array(parts.get(name)))
             case "strange":
@@ -250,7 +388,9 @@ def spoiled_arguments(draw):
 
 @contextlib.contextmanager
 def no_warning():
-    """Fail on any warning, also where an exception in its place would be turned into an `InputError`."""
+    """Fail on any warning, also where an exception in its place would be turned into an
+    `InputError`.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -258,7 +398,9 @@ def no_warning():
 
 
 def dense(model):
-    return np.stack([k.toarray() for k in model.kernels]).reshape(-1, model.n_states, model.n_actions, model.n_states)
+    return np.stack([k.toarray() for k in model.kernels]).reshape(
+        -1, model.n_states, model.n_actions, model.n_states
+    )
 
 
 def check(model):
@@ -279,7 +421,9 @@ def check(model):
         assert (p >= 0).all()
         assert abs(p.sum() - 1) <= 1e-12
     c = model.costs
-    assert c.shape == ((S * A, S) if sparse.issparse(c) else (S, A, S) if model.next_costs else (S, A))
+    assert c.shape == (
+        (S * A, S) if sparse.issparse(c) else (S, A, S) if model.next_costs else (S, A)
+    )
     z = model.stakes(np.zeros(S), 0, S)
     seen = model.blocks.mask(0, S)
     assert np.isfinite(z[seen]).all()
@@ -289,9 +433,13 @@ def check(model):
     assert np.array_equal(model.observed(0, S), (y[model.weights > 0] > 0).any(axis=0))
     for names, size in ((model.states, S), (model.actions, A)):
         assert len(set(names)) == len(names) == size
-        assert all(name is not None and not isinstance(name, bool) and name == name for name in names)  # NaN ≠ NaN
+        assert all(
+            name is not None and not isinstance(name, bool) and name == name for name in names
+        )  # NaN ≠ NaN
     assert len(repr(model).splitlines()) <= 6
-    playing = model.policy(np.where(model.available, 1 / np.maximum(model.available.sum(axis=1, keepdims=True), 1), 0))
+    playing = model.policy(
+        np.where(model.available, 1 / np.maximum(model.available.sum(axis=1, keepdims=True), 1), 0)
+    )
     assert np.abs(playing.sum(axis=1) - ~model.terminal).max() <= 1e-12
     again = rebuilt(model)
     assert again == model
@@ -317,10 +465,14 @@ def rebuilt(model):
 def test_valid_arguments_make_the_model_they_describe(parts):
     model = drmdp.Model(**parts)
     check(model)
-    y = array_of(parts["kernels"]).reshape(model.n_kernels, model.n_states, model.n_actions, model.n_states)
+    y = array_of(parts["kernels"]).reshape(
+        model.n_kernels, model.n_states, model.n_actions, model.n_states
+    )
     got = dense(model) if model.is_sparse else model.kernels
     assert np.array_equal(got, np.where(model.available[None, :, :, None], y, 0))
-    assert np.array_equal(model.weights, parts.get("weights", np.full(model.n_kernels, 1 / model.n_kernels)))
+    assert np.array_equal(
+        model.weights, parts.get("weights", np.full(model.n_kernels, 1 / model.n_kernels))
+    )
     assert np.array_equal(model.terminal, parts.get("terminal", np.zeros(model.n_states)))
 
 
@@ -339,12 +491,16 @@ def test_spoiled_arguments_make_a_valid_model_or_an_input_error(parts):
 @often(60, 1500, st.data())
 def test_spoiled_policies_are_policies_or_an_input_error(data):
     model = drmdp.Model(**data.draw(arguments()))
-    policy = np.where(model.available, 1.0, 0) / np.maximum(model.available.sum(axis=1, keepdims=True), 1)
+    policy = np.where(model.available, 1.0, 0) / np.maximum(
+        model.available.sum(axis=1, keepdims=True), 1
+    )
     form = data.draw(st.sampled_from(["array", "numbers", "mapping"]))
     if form == "numbers":
         policy = policy.argmax(axis=1)
     if form == "mapping":
-        some = st.sampled_from([*STRANGE, *model.actions, dict.fromkeys(model.actions, 1 / model.n_actions)])
+        some = st.sampled_from(
+            [*STRANGE, *model.actions, dict.fromkeys(model.actions, 1 / model.n_actions)]
+        )
         policy = {
             name: data.draw(some)
             for name in [*model.states, *data.draw(st.lists(st.sampled_from(["x", None, 7, 1.5])))]
@@ -366,18 +522,22 @@ def test_spoiled_policies_are_policies_or_an_input_error(data):
 @often(150, 1500, st.data())
 def test_spoiled_balls_are_balls_or_an_input_error(data):
     strange = st.sampled_from([value for value in STRANGE if not isinstance(value, Hostile)])
-    radius = data.draw(st.one_of(strange, spoil_array(np.array([0.5, 1.0])), st.sampled_from(NUMBERS)))
+    radius = data.draw(
+        st.one_of(strange, spoil_array(np.array([0.5, 1.0])), st.sampled_from(NUMBERS))
+    )
     metric = data.draw(st.one_of(strange, st.sampled_from(["l1", "l2", "linf"])))
     order = data.draw(st.one_of(strange, st.sampled_from([1, 2, math.inf])))
     support = data.draw(st.one_of(strange, st.sampled_from(["all", "observed"])))
     with no_warning():
         try:
-            ball = drmdp.Wasserstein(radius, metric, order, support)
+            ambiguity = drmdp.Wasserstein(radius, metric, order, support)
         except drmdp.InputError as error:
             assert "\n" not in str(error)  # noqa: PT017
         else:
-            assert np.isfinite(ball.radius).all()
-            assert np.min(ball.radius) >= 0
-            assert ball == drmdp.Wasserstein(ball.radius, ball.metric, ball.order, ball.support)
-            assert "Wasserstein" in repr(ball)
-            hash(ball)
+            assert np.isfinite(ambiguity.radius).all()
+            assert np.min(ambiguity.radius) >= 0
+            assert ambiguity == drmdp.Wasserstein(
+                ambiguity.radius, ambiguity.metric, ambiguity.order, ambiguity.support
+            )
+            assert "Wasserstein" in repr(ambiguity)
+            hash(ambiguity)

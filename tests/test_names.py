@@ -1,4 +1,6 @@
-"""Names of kernels and notes go wherever a model goes, and rounded rows are put right on request."""
+"""Names of kernels and notes go wherever a model goes, and rounded rows are put right on
+request.
+"""
 
 import json
 
@@ -76,7 +78,9 @@ def test_weights_and_values_go_by_name():
     x = [0, 1]
     by_name = policies.under(model, x, ["Press-04"])
     np.testing.assert_array_equal(by_name, policies.under(model, x, [3]))
-    np.testing.assert_array_equal(drmdp.formats.to_quantecon(model, kernel="Press-04").Q, model.kernels[3])
+    np.testing.assert_array_equal(
+        drmdp.formats.to_quantecon(model, kernel="Press-04").Q, model.kernels[3]
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,11 +103,22 @@ def test_wrong_names_and_notes_are_refused(given, message):
 def test_errors_name_the_kernel():
     y = presses().kernels.copy()
     y[3, 0, 0] = [0.5, 0.6]
-    with pytest.raises(drmdp.InputError, match=r"kernel 'Press-04', state 'good', action 'run' sums to 1\.1"):
-        Model(y, costs=[0, 1], discount=0.9, states=["good", "worn"], actions=["run", "x"], kernel_names=PRESSES)
+    with pytest.raises(
+        drmdp.InputError, match=r"kernel 'Press-04', state 'good', action 'run' sums to 1\.1"
+    ):
+        Model(
+            y,
+            costs=[0, 1],
+            discount=0.9,
+            states=["good", "worn"],
+            actions=["run", "x"],
+            kernel_names=PRESSES,
+        )
     counts = np.full((4, 2, 2), 10.0)
     counts[3, 0, 0] = -1
-    with pytest.raises(drmdp.InputError, match=r"kernel 'Press-04', state 'good', action 'run' has -1\.0"):
+    with pytest.raises(
+        drmdp.InputError, match=r"kernel 'Press-04', state 'good', action 'run' has -1\.0"
+    ):
         drmdp.radius.sufficient(presses(), drmdp.Wasserstein(0), counts)
 
 
@@ -122,11 +137,11 @@ def test_rewards_stand_beside_costs():
 
 
 def test_names_and_notes_stay_on_the_way_through_the_library():
-    model, ball = presses(), drmdp.Wasserstein(0.1)
+    model, ambiguity = presses(), drmdp.Wasserstein(0.1)
     assert model.astype(np.float32).kernel_names == PRESSES
     assert model.astype(np.float32).notes == (NOTE,)
-    assert drmdp.radius.path(model, ball, [0, 0.1]).model.notes == (NOTE,)
-    solution = drmdp.solve(model, ball)
+    assert drmdp.radius.path(model, ambiguity, [0, 0.1]).model.notes == (NOTE,)
+    solution = drmdp.solve(model, ambiguity)
     assert solution.notes[0] == NOTE
     assert "kernel Press-04 alone" in solution.notes[1]
     assert f"\n  note       {NOTE}" in repr(solution)
@@ -144,15 +159,23 @@ def test_a_saved_solution_and_its_report_hold_the_notes(tmp_path):
     assert "Press-01, Press-02, Press-03, Press-04" in (tmp_path / "r.html").read_text()
 
 
-@pytest.mark.parametrize(("file", "lost"), [
-    ("m.csv", "names of states, names of actions, names of kernels, notes"),
-    ("m.tra", "names of states, notes"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("file", "lost"),
+    [
+        ("m.csv", "names of states, names of actions, names of kernels, notes"),
+        ("m.tra", "names of states, notes"),
+    ],
+)
 def test_formats_that_hold_no_names_or_notes_say_so(run, file, lost):
     model = presses()
     if file == "m.tra":
         model = Model(
-            model.kernels[:1], costs=model.costs, discount=0.9, states=model.states, actions=model.actions, notes=[NOTE]
+            model.kernels[:1],
+            costs=model.costs,
+            discount=0.9,
+            states=model.states,
+            actions=model.actions,
+            notes=[NOTE],
         )
     with pytest.warns(drmdp.Notice, match=f"{file}: left out, for the format holds none: {lost}$"):
         drmdp.write(model, file)
@@ -176,8 +199,23 @@ LOG = "machine,month,state,action,cost\n" + "".join(
 
 def test_a_log_becomes_a_model_whose_kernels_have_names(run, tmp_path):
     (tmp_path / "log.csv").write_text(LOG)
-    made = run("estimate", "log.csv", "-o", "m.npz", "--discount", 0.9, "--by", "machine", "--episode", "machine",
-               "--time", "month", "--cost", "cost", "--json")  # fmt: skip
+    made = run(
+        "estimate",
+        "log.csv",
+        "-o",
+        "m.npz",
+        "--discount",
+        0.9,
+        "--by",
+        "machine",
+        "--episode",
+        "machine",
+        "--time",
+        "month",
+        "--cost",
+        "cost",
+        "--json",
+    )
     assert made.exit_code == 0, made.output
     assert json.loads(made.stdout)["kernel_names"] == list(PRESSES)
     model = drmdp.read("m.npz")
@@ -188,7 +226,18 @@ def test_a_log_becomes_a_model_whose_kernels_have_names(run, tmp_path):
 @pytest.mark.usefixtures("sketched")
 def test_assumptions_reach_the_boss(run, tmp_path):
     drmdp.write(presses(), "m.drmdp")
-    result = run("solve", "m.drmdp", "--radius", 0.1, "--report", "r.html", "--out", "s.npz", "--report-radii", 0)
+    result = run(
+        "solve",
+        "m.drmdp",
+        "--radius",
+        0.1,
+        "--report",
+        "r.html",
+        "--out",
+        "s.npz",
+        "--report-radii",
+        0,
+    )
     assert result.exit_code == 0, result.output
     assert NOTE in " ".join(result.stdout.split())
     assert NOTE in (tmp_path / "r.html").read_text()
@@ -216,10 +265,15 @@ def test_every_document_has_names_and_notes(run, command):
 def test_inspect_and_simulate_call_kernels_by_name(run):
     drmdp.write(presses(), "m.npz")
     assert "worst is Press-04" in run("inspect", "m.npz", "--radius", 0.1).stdout
-    assert json.loads(run("inspect", "m.npz", "--radius", 0.1, "--json").stdout)["worst_kernel"] == "Press-04"
+    assert (
+        json.loads(run("inspect", "m.npz", "--radius", 0.1, "--json").stdout)["worst_kernel"]
+        == "Press-04"
+    )
     with open("p.json", "w") as stream:
         json.dump({"good": "run", "worn": "repair"}, stream)
-    assert "under kernel Press-04" in run("simulate", "m.npz", "p.json", "--kernel", "Press-04").stdout
+    assert (
+        "under kernel Press-04" in run("simulate", "m.npz", "p.json", "--kernel", "Press-04").stdout
+    )
     result = run("simulate", "m.npz", "p.json", "--kernel", "3")
     assert result.exit_code == 2
     assert (
@@ -228,25 +282,34 @@ def test_inspect_and_simulate_call_kernels_by_name(run):
     )
 
 
-# ---------------------------------------------------------------------- rows that are nearly distributions
+# ---------------------------------------------------------------------- rows that are nearly
+# distributions
 
 
 def test_a_rounded_table_is_refused_with_the_cure_and_accepted_with_it():
     table = np.array([[[0.333, 0.333, 0.333]], [[0.5, 0.5, 0.0]], [[0.167, 0.833, 0.002]]])
     with pytest.raises(
-        drmdp.InputError, match=r"state 0, action 0 sums to 0.999\d*, not 1; normalize=True scales rows"
+        drmdp.InputError,
+        match=r"state 0, action 0 sums to 0.999\d*, not 1; normalize=True scales rows",
     ):
         Model(table, costs=[0, 1, 2], discount=0.9)
     model = Model(table, costs=[0, 1, 2], discount=0.9, normalize=True)
     np.testing.assert_allclose(model.kernels[0].sum(axis=-1), 1, rtol=0, atol=1e-15)
-    np.testing.assert_array_equal(model.kernels[0, 0, 0], np.full(3, 0.333) / np.full(3, 0.333).sum())
+    np.testing.assert_array_equal(
+        model.kernels[0, 0, 0], np.full(3, 0.333) / np.full(3, 0.333).sum()
+    )
     np.testing.assert_array_equal(model.kernels[0, 1, 0], table[1, 0])
     note = "2 rows renormalised; the largest deviation from 1 was 2.0e-03, of kernel 0, state 2, action 0, which summed to 1.002"
     assert model.notes == (note,)
 
 
 def test_probabilities_that_were_float32_once_are_accepted():
-    y = np.random.default_rng(0).dirichlet(np.ones(50), (3, 50, 2)).astype(np.float32).astype(np.float64)
+    y = (
+        np.random.default_rng(0)
+        .dirichlet(np.ones(50), (3, 50, 2))
+        .astype(np.float32)
+        .astype(np.float64)
+    )
     with pytest.raises(drmdp.InputError, match="normalize=True"):
         Model(y, costs=np.zeros(50), discount=0.9)
     model = Model(y, costs=np.zeros(50), discount=0.9, normalize=True)
@@ -255,26 +318,39 @@ def test_probabilities_that_were_float32_once_are_accepted():
 
 
 @pytest.mark.parametrize("form", ["dense", "sparse"])
-@pytest.mark.parametrize(("size", "normalize", "passes"), [
-    (-1.4e-17, False, True), (-1e-12, False, True), (-2e-12, False, False), (-1e-9, True, True), (-2e-9, True, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("size", "normalize", "passes"),
+    [
+        (-1.4e-17, False, True),
+        (-1e-12, False, True),
+        (-2e-12, False, False),
+        (-1e-9, True, True),
+        (-2e-9, True, False),
+    ],
+)
 def test_rounding_below_zero_is_zero(form, size, normalize, passes):
     y = np.array([[1.0, size], [0.5, 0.5]])
     kernels = y.reshape(2, 1, 2) if form == "dense" else sparse.csr_array(y)
     if not passes:
-        with pytest.raises(drmdp.InputError, match="must not be negative: kernel 0, state 0, action 0, next state 1"):
+        with pytest.raises(
+            drmdp.InputError,
+            match="must not be negative: kernel 0, state 0, action 0, next state 1",
+        ):
             Model(kernels, costs=[0, 1], discount=0.9, normalize=normalize)
         return
     model = Model(kernels, costs=[0, 1], discount=0.9, normalize=normalize)
     np.testing.assert_array_equal(
-        model.mean_kernel.reshape(2, 2)[0] if form == "dense" else model.mean_kernel.toarray()[0], [1, 0]
+        model.mean_kernel.reshape(2, 2)[0] if form == "dense" else model.mean_kernel.toarray()[0],
+        [1, 0],
     )
     assert model.blocks.indices.size == 3  # nature may not move mass where nothing was seen
     assert model.notes == ()
 
 
 def test_the_order_of_names_is_natural():
-    """Numbers too long for an integer of Python's have a size, too; what differs in zeros only has a fixed order."""
+    """Numbers too long for an integer of Python's have a size, too; what differs in zeros only has
+    a fixed order.
+    """
     wanted = ["", "9" * 5000, "1" + "0" * 5000, "a", "a 02", "a 2", "a 2 b", "a 10"]
     assert sorted(np.random.default_rng(0).permutation(wanted).tolist(), key=natural) == wanted
     assert sorted([10, 2], key=natural) == [2, 10]
@@ -282,13 +358,21 @@ def test_the_order_of_names_is_natural():
 
 @pytest.mark.parametrize("total", [0.0, np.inf])
 def test_rows_that_cannot_be_scaled_are_refused(total):
-    y = np.array([[[1e308, 1e308]], [[0.5, 0.5]]]) if total else np.array([[[0.0, 0.0]], [[0.5, 0.5]]])
-    with pytest.raises(drmdp.InputError, match=f"state 0, action 0 sums to {total}, which cannot be scaled to 1"):
+    y = (
+        np.array([[[1e308, 1e308]], [[0.5, 0.5]]])
+        if total
+        else np.array([[[0.0, 0.0]], [[0.5, 0.5]]])
+    )
+    with pytest.raises(
+        drmdp.InputError, match=f"state 0, action 0 sums to {total}, which cannot be scaled to 1"
+    ):
         Model(y, costs=[0, 1], discount=0.9, normalize=True)
 
 
 def test_counts_become_probabilities_on_request():
-    model = Model(np.array([[[3.0, 1.0]], [[0.0, 5.0]]]), costs=[0, 1], discount=0.9, normalize=True)
+    model = Model(
+        np.array([[[3.0, 1.0]], [[0.0, 5.0]]]), costs=[0, 1], discount=0.9, normalize=True
+    )
     np.testing.assert_array_equal(model.kernels[0, :, 0], [[0.75, 0.25], [0, 1]])
     assert "state 1, action 0, which summed to 5" in model.notes[0]
 
@@ -302,8 +386,18 @@ def test_rows_of_unavailable_pairs_need_no_sum():
 
 def test_a_discount_near_one_is_not_shown_as_one():
     y = np.ones((1, 1, 1))
-    for discount, text in ((0.9, "0.9"), (0.9999999, "0.9999999"), (1 / 3, "0.333333"), (0.0, "0"), (0.99, "0.99")):
-        assert repr(Model(y, costs=[0], discount=discount)).splitlines()[0].endswith(f"discount {text}")
+    for discount, text in (
+        (0.9, "0.9"),
+        (0.9999999, "0.9999999"),
+        (1 / 3, "0.333333"),
+        (0.0, "0"),
+        (0.99, "0.99"),
+    ):
+        assert (
+            repr(Model(y, costs=[0], discount=discount))
+            .splitlines()[0]
+            .endswith(f"discount {text}")
+        )
     assert "discount 1" not in repr(Model(y, costs=[0], discount=np.nextafter(1, 0)))
 
 
@@ -316,12 +410,17 @@ def test_files_with_few_digits_are_put_right_on_request(run, kind):
     if kind == "npz":
         np.savez(path, kernels=y, costs=[0.0, 1, 2], discount=0.9)
     elif kind == "craam":
-        lines = ["idstatefrom,idaction,idstateto,probability,reward", *(f"{s},0,{t},{p},{-s}" for s, t, p in cells)]
+        lines = [
+            "idstatefrom,idaction,idstateto,probability,reward",
+            *(f"{s},0,{t},{p},{-s}" for s, t, p in cells),
+        ]
         write_lines(path, lines)
     else:
         write_lines(path, [f"3 3 {len(cells)}", *(f"{s} 0 {t} {p}" for s, t, p in cells)])
         write_lines("m.srew", ["3 3", *(f"{s} {-s}" for s in range(3))])
-    with pytest.raises(drmdp.InputError, match=r"sums to 0\.999\d*, not 1; normalize=True scales rows to 1"):
+    with pytest.raises(
+        drmdp.InputError, match=r"sums to 0\.999\d*, not 1; normalize=True scales rows to 1"
+    ):
         drmdp.read(path, **given)
     model = drmdp.read(path, **given, normalize=True)
     np.testing.assert_array_equal(model.kernels[0], y / y.sum(axis=-1, keepdims=True))

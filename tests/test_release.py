@@ -22,8 +22,12 @@ def test_the_recipe_for_conda_asks_for_what_the_project_asks_for():
 def test_the_version_is_the_same_everywhere():
     for name in ("release/conda/recipe.yaml", "CITATION.cff"):
         text = (ROOT / name).read_text("utf-8")
-        assert re.search(r'^ *version: "?([\d.]+)"?$', text, re.MULTILINE)[1] == drmdp.__version__, name
+        assert (
+            re.search(r'^ *version: "?([\d.]+)"?$', text, re.MULTILINE)[1] == drmdp.__version__
+        ), name
     short = drmdp.__version__.rpartition(".")[0]
     assert re.search(
-        rf"^## (Unreleased: {short}|{drmdp.__version__})\b", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M
+        rf"^## (Unreleased: {short}|{drmdp.__version__})\b",
+        (ROOT / "CHANGELOG.md").read_text("utf-8"),
+        re.M,
     )

@@ -1,4 +1,5 @@
-"""The built site in a browser, page by page, light and dark, on a screen and on a phone; `make site` builds it first.
+"""The built site in a browser, page by page, light and dark, on a screen and on a phone; `make
+site` builds it first.
 
 Nothing is asked for but files of the site, nothing is wider than the window, and axe finds nothing.
 """
@@ -40,5 +41,7 @@ def test_page(browser, page, colors, size):
 
 def test_formulas_have_their_font(browser):
     with Visit(browser, SITE / "mathematics.html") as visit:
-        assert visit.page.evaluate("document.fonts.ready.then(() => document.fonts.check('16px Formulas'))")
+        assert visit.page.evaluate(
+            "document.fonts.ready.then(() => document.fonts.check('16px Formulas'))"
+        )
         assert any(url.endswith("formulas.woff") for url in visit.asked)

@@ -1,4 +1,6 @@
-"""`Status`, `Record`, `Solution`: how they print, and that what is saved is what is loaded, or an error."""
+"""`Status`, `Record`, `Solution`: how they print, and that what is saved is what is loaded, or an
+error.
+"""
 
 import contextlib
 import copy
@@ -41,12 +43,28 @@ def hand_made(**change):
         drmdp.Record(1, 1 / 3, 1e-17, 0.1, np.float64(0.30000000000000004), 5e-324, 1.5),
     )
     parts = {
-        "value": upper, "policy": rng.dirichlet(np.ones(A), S), "lower": lower, "upper": upper,
-        "kernel": rng.dirichlet(np.ones(S), (S, A)), "duality_gap": 2 / 3, "status": drmdp.Status.precision_limit,
-        "history": history, "settings": {"method": "anderson", "backend": "conic", "tol": 1e-6, "rtol": 1e-6, "ball": "a ball"},
-        "states": ("ö\ud800'\"", 10**38, ""), "actions": (0, -1), "fingerprint": "f" * 64, "seconds": 0.1, "scale": 1e308,
+        "value": upper,
+        "policy": rng.dirichlet(np.ones(A), S),
+        "lower": lower,
+        "upper": upper,
+        "kernel": rng.dirichlet(np.ones(S), (S, A)),
+        "duality_gap": 2 / 3,
+        "status": drmdp.Status.precision_limit,
+        "history": history,
+        "settings": {
+            "method": "anderson",
+            "backend": "conic",
+            "tol": 1e-6,
+            "rtol": 1e-6,
+            "ambiguity": "a ball",
+        },
+        "states": ("ö\ud800'\"", 10**38, ""),
+        "actions": (0, -1),
+        "fingerprint": "f" * 64,
+        "seconds": 0.1,
+        "scale": 1e308,
         "setup_seconds": 1e-9,
-    }  # fmt: skip
+    }
     return drmdp.Solution(**(parts | change))
 
 
@@ -78,8 +96,15 @@ def assert_same(one, other):
 
 def test_status_is_a_string_with_a_sentence():
     expected = {
-        "solved", "iteration_limit", "time_limit", "precision_limit", "diverged", "unbounded", "interrupted", "stopped",
-    }  # fmt: skip
+        "solved",
+        "iteration_limit",
+        "time_limit",
+        "precision_limit",
+        "diverged",
+        "unbounded",
+        "interrupted",
+        "stopped",
+    }
     assert {str(status) for status in drmdp.Status} == expected
     assert drmdp.Status.solved == "solved"
     assert drmdp.Status("time_limit") is drmdp.Status.time_limit
@@ -90,7 +115,11 @@ def test_status_is_a_string_with_a_sentence():
 
 
 def test_derived_numbers_and_looks():
-    bounds = {"upper": np.array([1.0, 2.0, 4.0]), "lower": np.array([0.5, 2.0, 3.75]), "value": np.array([1.0, 2, 4])}
+    bounds = {
+        "upper": np.array([1.0, 2.0, 4.0]),
+        "lower": np.array([0.5, 2.0, 3.75]),
+        "value": np.array([1.0, 2, 4]),
+    }
     solution = hand_made(**bounds, scale=4.0)
     assert solution.gap == 0.5
     assert solution.n_iters == 1
@@ -101,7 +130,7 @@ def test_derived_numbers_and_looks():
         "  value      1 … 4 over 3 states",
         "  work       1 iteration, 1.5 kernel passes, 0.1 s",
         "  method     anderson, backend conic",
-        "  ball       a ball",
+        "  set        a ball",
     ]
     other = hand_made(**bounds, scale=4.0, settings=solution.settings | {"tol": None})
     assert "gap        0.5, relative 0.12 (rtol 1e-06)" in repr(other)
@@ -155,7 +184,9 @@ def test_a_sparse_kernel_stays_sparse(tmp_path):
 
 
 def test_saving_a_run_on_a_sparse_model_that_had_no_time(tmp_path):
-    model = drmdp.Model([sparse.csr_array(np.full((S * A, S), 1 / S))], costs=np.zeros((S, A)), discount=0.5)
+    model = drmdp.Model(
+        [sparse.csr_array(np.full((S * A, S), 1 / S))], costs=np.zeros((S, A)), discount=0.5
+    )
     solution = drmdp.solve(model, drmdp.Wasserstein(0.5, support="all"), max_seconds=0)
     solution.save(tmp_path / "solution.npz")
     assert_same(drmdp.Solution.load(tmp_path / "solution.npz"), solution)
@@ -166,7 +197,9 @@ def test_saving_what_solve_returned(tmp_path, maximise):
     y = np.random.default_rng(0).dirichlet(np.ones(S), (2, S, A))
     c = {"rewards" if maximise else "costs": np.arange(6.0).reshape(S, A)}
     model = drmdp.Model(y, **c, discount=0.5, states=["a", "b", "c"], terminal=["c"])
-    solution = drmdp.solve(model, drmdp.Wasserstein([0, 0.5, 1], "l1", math.inf, support="all"), tol=1e-6)
+    solution = drmdp.solve(
+        model, drmdp.Wasserstein([0, 0.5, 1], "l1", math.inf, support="all"), tol=1e-6
+    )
     solution.save(tmp_path / "solution.npz")
     loaded = drmdp.Solution.load(tmp_path / "solution.npz")
     assert_same(loaded, solution)
@@ -176,13 +209,26 @@ def test_saving_what_solve_returned(tmp_path, maximise):
 
 def test_settings_of_every_kind(tmp_path):
     given = {
-        "method": "anderson", "backend": "exact", "ball": "a ball",
-        "tol": np.float64(0.1), "rtol": 1e-6, "inf": math.inf, "none": None, "flag": True, "text": "ü", "number": 10**30,
-        "minus": -math.inf, "numpy int": np.int32(-3), "numpy bool": np.bool_(True), "float32": np.float32(0.1),
+        "method": "anderson",
+        "backend": "exact",
+        "ambiguity": "a ball",
+        "tol": np.float64(0.1),
+        "rtol": 1e-6,
+        "inf": math.inf,
+        "none": None,
+        "flag": True,
+        "text": "ü",
+        "number": 10**30,
+        "minus": -math.inf,
+        "numpy int": np.int32(-3),
+        "numpy bool": np.bool_(True),
+        "float32": np.float32(0.1),
         "order": np.float64("inf"),
         "nested": {"memory": np.int64(5), "list": [1, None, np.float32(0.5)]},
-    }  # fmt: skip
-    hand_made(settings=given, duality_gap=np.float32(0.1), seconds=np.int64(3)).save(tmp_path / "solution.npz")
+    }
+    hand_made(settings=given, duality_gap=np.float32(0.1), seconds=np.int64(3)).save(
+        tmp_path / "solution.npz"
+    )
     loaded = drmdp.Solution.load(tmp_path / "solution.npz")
     assert loaded.settings == given
     assert type(loaded.settings["number"]) is int
@@ -190,7 +236,9 @@ def test_settings_of_every_kind(tmp_path):
     assert (loaded.duality_gap, loaded.seconds) == (np.float32(0.1), 3)
 
 
-@pytest.mark.parametrize("change", [{"settings": {"tol": object()}}, {"kernel": np.full((S, A, S), None)}])
+@pytest.mark.parametrize(
+    "change", [{"settings": {"tol": object()}}, {"kernel": np.full((S, A, S), None)}]
+)
 def test_what_cannot_be_saved_without_pickle_is_refused(tmp_path, change):
     path = tmp_path / "solution.npz"
     with pytest.raises((TypeError, ValueError), match="object"):
@@ -209,8 +257,10 @@ def test_nothing_is_pickled(tmp_path, monkeypatch):
     assert_same(drmdp.Solution.load(path), hand_made())
     with np.load(path, allow_pickle=False) as stored:
         assert {name: stored[name].dtype.kind for name in stored} == dict.fromkeys(ARRAYS, "f") | {
-            "meta": "u", "states": "u", "states_ends": "i",
-        }  # fmt: skip
+            "meta": "u",
+            "states": "u",
+            "states_ends": "i",
+        }
 
 
 def test_nothing_is_made_for_each_state(tmp_path):
@@ -219,7 +269,10 @@ def test_nothing_is_made_for_each_state(tmp_path):
     y = sparse.csr_array((np.ones(S), (np.arange(S), (np.arange(S) + 1) % S)), shape=(S, S))
     drmdp.write(drmdp.Model([y], costs=np.ones((S, 1)), discount=0.5), tmp_path / "numbers.drmdp")
     names = [f"state {s}" for s in range(S)]
-    drmdp.write(drmdp.Model([y], costs=np.ones((S, 1)), discount=0.5, states=names), tmp_path / "names.drmdp")
+    drmdp.write(
+        drmdp.Model([y], costs=np.ones((S, 1)), discount=0.5, states=names),
+        tmp_path / "names.drmdp",
+    )
     del names
     drmdp.solve(instances.machine(5), drmdp.Wasserstein(0.1))  # what is made once
     for kind, last in (("numbers", S - 1), ("names", f"state {S - 1}")):
@@ -248,13 +301,21 @@ def same_kernel(one, other):
 
 @pytest.mark.parametrize("thin", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize(
-    "ball", [drmdp.Wasserstein(0.3), drmdp.Wasserstein(0.3, "l1", 1), drmdp.Wasserstein(0.1, "linf", math.inf)], ids=str
+    "ambiguity",
+    [
+        drmdp.Wasserstein(0.3),
+        drmdp.Wasserstein(0.3, "l1", 1),
+        drmdp.Wasserstein(0.1, "linf", math.inf),
+    ],
+    ids=str,
 )
-def test_solutions_evaluations_and_plans_can_be_pickled(ball, thin):
+def test_solutions_evaluations_and_plans_can_be_pickled(ambiguity, thin):
     y = np.random.default_rng(0).dirichlet(np.ones(S), (2, S, A))
     kernels = [sparse.csr_array(one.reshape(S * A, S)) for one in y] if thin else y
-    model = drmdp.Model(kernels, costs=np.arange(6.0).reshape(S, A), discount=0.5, weights=[0.25, 0.75])
-    solution = drmdp.solve(model, ball)
+    model = drmdp.Model(
+        kernels, costs=np.arange(6.0).reshape(S, A), discount=0.5, weights=[0.25, 0.75]
+    )
+    solution = drmdp.solve(model, ambiguity)
     for make in (lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy):
         again = make(solution)
         assert repr(again) == repr(solution)
@@ -263,18 +324,20 @@ def test_solutions_evaluations_and_plans_can_be_pickled(ball, thin):
         for one, other in zip(again.kernels, solution.kernels, strict=True):
             same_kernel(one, other)
         assert again.problem[0] == model
-        assert repr(again.problem[1]) == repr(ball)
+        assert repr(again.problem[1]) == repr(ambiguity)
         for array in (again.value, again.problem[0].weights, again.problem[0].blocks.data):
             assert not array.flags.writeable
-        judged = drmdp.evaluate(model, ball, solution.policy)
+        judged = drmdp.evaluate(model, ambiguity, solution.policy)
         same_kernel(make(judged).kernel, judged.kernel)
-        step = drmdp.bellman(model, ball, solution.value)
+        step = drmdp.bellman(model, ambiguity, solution.value)
         same_kernel(make(step).kernel, step.kernel)
-        plan = drmdp.finite_horizon(model, ball, 2)
+        plan = drmdp.finite_horizon(model, ambiguity, 2)
         np.testing.assert_array_equal(make(plan).policy, plan.policy)
 
 
-@pytest.mark.parametrize("method", [drmdp.FirstOrder(keep_kernels=True), drmdp.ValueIteration(backend="conic")])
+@pytest.mark.parametrize(
+    "method", [drmdp.FirstOrder(keep_kernels=True), drmdp.ValueIteration(backend="conic")]
+)
 def test_solutions_of_other_engines_can_be_pickled(method):
     model = drmdp.instances.perturb(drmdp.instances.machine(4), 2)
     solution = drmdp.solve(model, drmdp.Wasserstein(0.3), method, max_iters=3)
@@ -327,16 +390,21 @@ def test_saving_replaces_the_old_file_with_the_usual_permissions(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "cure"), [("x.txt", "x.npz"), ("x", "x.npz"), ("x.json", "x.npz"), (".hidden", ".hidden.npz")]
+    ("name", "cure"),
+    [("x.txt", "x.npz"), ("x", "x.npz"), ("x.json", "x.npz"), (".hidden", ".hidden.npz")],
 )
 def test_a_solution_is_saved_under_a_name_that_says_so(tmp_path, name, cure):
-    with pytest.raises(drmdp.InputError, match=f"{name}: a solution is saved in an .npz file; name it {cure}"):
+    with pytest.raises(
+        drmdp.InputError, match=f"{name}: a solution is saved in an .npz file; name it {cure}"
+    ):
         hand_made().save(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_report_is_written_under_a_name_that_says_so(tmp_path):
-    with pytest.raises(drmdp.InputError, match=r"x.pdf: a report is a page of HTML; name it x\.html"):
+    with pytest.raises(
+        drmdp.InputError, match=r"x.pdf: a report is a page of HTML; name it x\.html"
+    ):
         hand_made().report(tmp_path / "x.pdf")
     assert list(tmp_path.iterdir()) == []
 
@@ -345,14 +413,18 @@ def test_a_report_is_written_under_a_name_that_says_so(tmp_path):
 
 
 def stored_bytes(solution=None, **change):
-    """Bytes of a saved solution; arrays replaced or, where None, left out; `meta` entries by name."""
+    """Bytes of a saved solution; arrays replaced or, where None, left out; `meta` entries by
+    name.
+    """
     with tempfile.TemporaryDirectory() as folder:
         (solution or hand_made()).save(Path(folder, "x.npz"))
         with np.load(Path(folder, "x.npz")) as file:
             arrays = dict(file)
     meta = json.loads(arrays["meta"].tobytes())
     arrays |= {name: value for name, value in change.items() if name in arrays}
-    meta |= {name: value for name, value in change.items() if name not in arrays and name != "without"}
+    meta |= {
+        name: value for name, value in change.items() if name not in arrays and name != "without"
+    }
     meta.pop(change.get("without"), None)
     if "meta" not in change:
         arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
@@ -417,7 +489,9 @@ FOREIGN = {
     "no history": stored_bytes(history=[]),
     "history no list": stored_bytes(history=3),
     "history field": stored_bytes(history=[{"iteration": 0}]),
-    "history text": stored_bytes(history=[dict.fromkeys([f.name for f in dataclasses.fields(drmdp.Record)], "x")]),
+    "history text": stored_bytes(
+        history=[dict.fromkeys([f.name for f in dataclasses.fields(drmdp.Record)], "x")]
+    ),
     "states": stored_bytes(states=["a"]),
     "states number": stored_bytes(states=3),
     "settings": stored_bytes(settings=[]),
@@ -440,22 +514,36 @@ FOREIGN = {
     "NaN kernel": stored_bytes(kernel=np.full((S, A, S), np.nan)),
     "huge kernel": stored_bytes(kernel=np.full((S, A, S), 7.0)),
     "no settings": stored_bytes(settings={}),
-    "settings tol": stored_bytes(settings={"method": "a", "backend": "b", "ball": "c", "tol": "<b>"}),
-    "settings method": stored_bytes(settings={"method": None, "backend": "b", "ball": "c", "tol": 1.0}),
-    "names twice in meta": stored_bytes(meta=text('{"format": "drmdp solution 1", "format": "drmdp solution 1"}')),
+    "settings tol": stored_bytes(
+        settings={"method": "a", "backend": "b", "ambiguity": "c", "tol": "<b>"}
+    ),
+    "settings method": stored_bytes(
+        settings={"method": None, "backend": "b", "ambiguity": "c", "tol": 1.0}
+    ),
+    "names twice in meta": stored_bytes(
+        meta=text('{"format": "drmdp solution 1", "format": "drmdp solution 1"}')
+    ),
     "number of 5000 digits": stored_bytes(meta=text('{"format": ' + "9" * 5000 + "}")),
     "empty strings": with_members(lower=EMPTY),
     "sparse kernel, NaN": stored_bytes(thin(), **{"kernel.entry_mass": np.full(18, np.nan)}),
-    "sparse kernel, index": stored_bytes(thin(), **{"kernel.entry_state": np.full(18, 3, np.int32)}),
+    "sparse kernel, index": stored_bytes(
+        thin(), **{"kernel.entry_state": np.full(18, 3, np.int32)}
+    ),
     "sparse kernel, pointer": stored_bytes(
         thin(), **{"kernel.entry_ptr": np.array([0, 9, 0, 9, 12, 15, 18], np.int32)}
     ),
-    "sparse kernel, short": stored_bytes(thin(), **{"kernel.entry_ptr": np.array([0, 3, 6, 9, 12, 15, 17], np.int32)}),
+    "sparse kernel, short": stored_bytes(
+        thin(), **{"kernel.entry_ptr": np.array([0, 3, 6, 9, 12, 15, 17], np.int32)}
+    ),
     "sparse kernel, size": stored_bytes(thin(), **{"kernel.entry_mass": np.zeros(17)}),
     "sparse kernel, dtype": stored_bytes(thin(), **{"kernel.entry_state": np.zeros(18)}),
-    "sparse kernel, no pointer": stored_bytes(thin(), **{"kernel.entry_ptr": np.array([], np.int32)}),
+    "sparse kernel, no pointer": stored_bytes(
+        thin(), **{"kernel.entry_ptr": np.array([], np.int32)}
+    ),
     "sparse kernel, part missing": stored_bytes(thin(), **{"kernel.entry_mass": None}),
-    "header too large": with_members(lower=npy_bytes().replace(b"(3, 3), }" + b" " * 9, b"(999999999999,), }")),
+    "header too large": with_members(
+        lower=npy_bytes().replace(b"(3, 3), }" + b" " * 9, b"(999999999999,), }")
+    ),
 }
 
 
@@ -505,7 +593,9 @@ def test_models_and_solutions_know_each_other(tmp_path):
     with pytest.raises(drmdp.InputError, match=r"m.npz: not a saved solution: it is a model$"):
         drmdp.Solution.load(tmp_path / "m.npz")
     hand_made().save(tmp_path / "s.npz")
-    with pytest.raises(drmdp.InputError, match=r"s.npz: not a readable .npz file: it is a saved solution$"):
+    with pytest.raises(
+        drmdp.InputError, match=r"s.npz: not a readable .npz file: it is a saved solution$"
+    ):
         drmdp.read(tmp_path / "s.npz")
 
 
@@ -516,7 +606,10 @@ def test_large_arrays_in_small_files_are_refused_before_they_are_read(tmp_path, 
     np.save(zeros, np.zeros(4_000_000))
     bytes_ = io.BytesIO()
     np.save(bytes_, np.zeros(32_000_000, dtype=np.uint8))
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new, zipfile.ZipFile(io.BytesIO(stored_bytes())) as old:
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new,
+        zipfile.ZipFile(io.BytesIO(stored_bytes())) as old,
+    ):
         for name in old.namelist():
             new.writestr(name, old.read(name))
         new.writestr("surprise.npy", zeros.getvalue())
@@ -525,8 +618,10 @@ def test_large_arrays_in_small_files_are_refused_before_they_are_read(tmp_path, 
     tracemalloc.start()
     with pytest.raises(drmdp.InputError, match=r"unknown array 'surprise'"):
         drmdp.Solution.load(path)
-    monkeypatch.setattr("drmdp.core.archives.memory_limit", lambda: 32_000_000 * 40)
-    with pytest.raises(drmdp.InputError, match=r"needs 128000\d+ bytes, which do not fit in memory"):
+    monkeypatch.setattr("drmdp.io.archives.memory_limit", lambda: 32_000_000 * 40)
+    with pytest.raises(
+        drmdp.InputError, match=r"needs 128000\d+ bytes, which do not fit in memory"
+    ):
         drmdp.Solution.load(other)
     assert tracemalloc.get_traced_memory()[1] < 2_000_000
     tracemalloc.stop()
@@ -536,7 +631,9 @@ def test_numbers_of_another_byte_order_are_read(tmp_path):
     path, good = tmp_path / "s.npz", thin()
     good.save(path)
     with np.load(path) as stored:
-        swapped = {name: array.astype(array.dtype.newbyteorder(">")) for name, array in stored.items()}
+        swapped = {
+            name: array.astype(array.dtype.newbyteorder(">")) for name, array in stored.items()
+        }
     np.savez(path, **swapped)
     found = drmdp.Solution.load(path)
     np.testing.assert_array_equal(found.policy, good.policy)
@@ -564,7 +661,9 @@ def test_a_pickle_in_the_file_is_not_run(tmp_path):
 def test_a_missing_file_and_a_directory_are_refused_with_their_path(tmp_path):
     with pytest.raises(drmdp.InputError, match=r"gone.npz: No such file or directory"):
         drmdp.Solution.load(tmp_path / "gone.npz")
-    with pytest.raises(drmdp.InputError, match=f"{tmp_path.name}: solution.json: No such file or directory"):
+    with pytest.raises(
+        drmdp.InputError, match=f"{tmp_path.name}: solution.json: No such file or directory"
+    ):
         drmdp.Solution.load(tmp_path)
 
 
@@ -604,7 +703,9 @@ def spoiled(draw, kind):
 
 
 @pytest.mark.parametrize("kind", GOOD)
-@settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(data=st.data())
 def test_spoiled_bytes_give_the_same_solution_or_an_error(kind, data):
     spoilt = data.draw(spoiled(kind))
@@ -622,10 +723,10 @@ def test_spoiled_bytes_give_the_same_solution_or_an_error(kind, data):
 
 
 def test_the_kernel_is_made_once_and_only_if_somebody_asks(monkeypatch):
-    from drmdp.bellman.exact import Remembered
+    from drmdp.operators.nature_rows import SweepNature
 
-    made, usual = [], Remembered.kernel
-    monkeypatch.setattr(Remembered, "kernel", lambda self: (made.append(1), usual(self))[1])
+    made, usual = [], SweepNature.kernel
+    monkeypatch.setattr(SweepNature, "kernel", lambda self: (made.append(1), usual(self))[1])
     found = drmdp.solve(drmdp.instances.machine(5), drmdp.Wasserstein(0.3))
     repr(found)
     assert not made

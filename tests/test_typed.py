@@ -1,4 +1,5 @@
-"""Whoever uses the package gets its types: a small program is checked from outside, against the package as it is installed.
+"""Whoever uses the package gets its types: a small program is checked from outside, against the
+package as it is installed.
 
 mypy takes ten seconds for it, so it runs apart (`make walk`).
 """
@@ -36,7 +37,15 @@ WRONG = {
 def checked(folder, text):
     """What mypy says of a program in an empty folder."""
     (folder / "program.py").write_text(text)
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(folder / "cache"), "program.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--cache-dir",
+        str(folder / "cache"),
+        "program.py",
+    ]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
 
 

@@ -21,7 +21,7 @@ struct Reader<CompactRows<Real>> {
     }
 };
 
-// The fields of drmdp.layout.grounded.Lists.
+// The fields of drmdp.layout.transport_layout.Lists.
 DRMDP_READ(Lists, at(0, "ptr[E+1]"), at(1, "target[L]"), at(2, "cost[L]"));
 struct StoredLists {
     Wholes at;

@@ -6,7 +6,7 @@
 
 namespace drmdp {
 
-// The fields of drmdp.core.merging.Asked.
+// The fields of drmdp.model.events.merging.Asked.
 template <>
 struct Reader<Asked> {
     static Asked read(const Fields& at) {
@@ -20,7 +20,7 @@ struct Reader<Asked> {
     }
 };
 
-// The fields of drmdp.core.event_laws.Laws.
+// The fields of drmdp.model.events.laws.Laws.
 template <>
 struct Reader<Laws> {
     static Laws read(const Fields& at) {
@@ -36,7 +36,7 @@ struct Reader<Laws> {
     }
 };
 
-// The first fields of drmdp.core.merging.Block.
+// The first fields of drmdp.model.events.merging.Block.
 template <>
 struct Reader<Block> {
     static Block read(const Fields& at) {

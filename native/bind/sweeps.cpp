@@ -46,6 +46,7 @@ struct Reader<Extra> {
         Extra to;
         if (at.of.is_none()) return to;
         to.order = at(0, "order");
+        if (to.order < 1.0) refuse("order", "expected 1 or more");
         const Fields lists{at.from, at[1]};
         if (lists.of.is_none()) {
             if (PyTuple_Size(at.of.ptr()) > 2) to.outside = at(2, "functions");
@@ -92,7 +93,7 @@ struct Reader<Numbers> {
     }
 };
 
-// The fields of drmdp.bellman.nature_rows.Question and Target.
+// The fields of drmdp.operators.nature_rows.Question and Target.
 template <>
 struct Reader<Rows> {
     static Rows read(const Fields& at) {
@@ -137,12 +138,17 @@ void expect_lists(const Routine& routine, const Extra& extra, const Layout<Real>
     if (extra.list_of.empty() && !layout.indices.empty()) refuse("lists", "expected where mass can go");
     const Index pair = start * layout.A, end = stop * layout.A, first = layout.indptr[pair];
     const auto used = extra.list_of.part(first, layout.indptr[end] - first);
-    expect_below(used, extra.list_at.size() - 1, "source");
-    for (const Index list : used) {
-        expect_steps(extra.list_at, list, list + 1, extra.list_target.size(), "ptr");
-        if (extra.list_at[list] == extra.list_at[list + 1])
-            refuse("ptr", "expected a target, list " + std::to_string(list) + " has none");
-    }
+    const Index lists = extra.list_at.size() - 1;
+    expect_below(used, lists, "source");
+    const auto expect = [&](Index from, Index to) {
+        expect_steps(extra.list_at, from, to, extra.list_target.size(), "ptr");
+        for (Index list = from; list < to; ++list)
+            if (extra.list_at[list] == extra.list_at[list + 1])
+                refuse("ptr", "expected a target, list " + std::to_string(list) + " has none");
+    };
+    if (lists <= used.size()) expect(0, lists);  // pairs share them
+    else
+        for (const Index list : used) expect(list, list + 1);
     for (Index k = pair; layout.common && !layout.unlisted && k < end; ++k)
         if (layout.available[k] && layout.length(k) != next) refuse("indices", "expected every next state");
 }
@@ -245,6 +251,7 @@ void prove(const std::string& name, Index start, Index stop, const Layout<Real>&
     const judge::Proved proved{bounds.low, bounds.high, share};
     const judge::Question<Real> asked{layout, sight, claim, proved, extra, start, stop, n_mean};
     const judge::Proof* proof = judge::proof_of(name);
+    if (!proof) refuse("routine", name + " has no proof");
     run<Real>(proof->wide, proof->single, asked);
 }
 

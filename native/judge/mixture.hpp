@@ -15,7 +15,8 @@
 // sums behind them; U is of losses raised by that, for it grows with them. A bound made of N terms takes (N + 16) e
 // of their sizes, and worths are lowered by (n + N + 16) e, relatively. What is left is a few roundings of
 // numbers of size 1, which `noise` (`sums.hpp`) has room for: stakes (2), (B + h)/t where it is not cut off at 0 (2),
-// times span and plus top (1 each) in U; share (1), part and its difference from w (2) in L.
+// times span and plus top (1 each) in U. A pulled mixture is a sum of two parts
+// of one sign, and keeps its small entries, which Burg's entropy prices: 3 e, relatively, of those 16.
 #pragma once
 
 #include "rows/burg.hpp"
@@ -137,7 +138,7 @@ void pull(View<const double> w, double size, View<double> q) {
     const View<double> z(room.data(), q.size());
     const double mass = positive_part(q, z), share = mass > 0.0 ? Kind().share(w, z, mass, size) : 0.0;
     for (Index i = 0; i < q.size(); ++i)
-        q[i] = share > 0.0 ? w[i] + share * (z[i] / mass - w[i]) : w[i];
+        q[i] = share > 0.0 ? share * (z[i] / mass) + (1.0 - share) * w[i] : w[i];
 }
 
 template <class Kind, class Real>
@@ -192,7 +193,7 @@ private:
         double total = 0.0;
         for (Index i = 0; i < N; ++i) {
             const double w = layout_.weights[i];
-            const double part = share > 0.0 ? w + share * (z_[i] / mass - w) : w;
+            const double part = share > 0.0 ? share * (z_[i] / mass) + (1.0 - share) * w : w;
             total += std::max(part, 0.0) * own_[a * N + i];
         }
         return (1.0 + (terms + double(N) + 16.0) * EPSILON) * total;

@@ -98,6 +98,7 @@ public:
 private:
     static constexpr double LEAST = 1e-13, DROP = 1e-11, EVEN = 1e-14, ROUGH = 1e-4;
     static constexpr int JOINT = 15, GUARDED = 30, EVALUATE = 200, HALVINGS = 60, STEPS = 80, NEWTON = 20;
+    static constexpr int SENSELESS = 3;      // radii without bounds
     static constexpr double SHARP = 1.5;     // below this order more passes are needed
     static constexpr double TOUCHED = 1.005; // below this one balls touch, and
     static constexpr double FINEST = 1e-11;  // digits beyond would take all safeguards
@@ -525,9 +526,10 @@ private:
         attempt(goal, found);
     }
 
-    // Follow the solution as the radius grows.
+    // Follow the solution as the radius grows; rows that are no numbers have bounds at no radius.
     void follow(double tol, Bracket& found) {
         double part = 0.5, last = 0.0, reach = 0.9;
+        int nothing = 0;
         for (int step = 0; step < STEPS; ++step) {
             theta_ = part * whole_;
             if (last > 0.0) here_ = solved_;
@@ -541,6 +543,7 @@ private:
                 kept_ = best_;
                 const Bracket now = joint(goal, order_);
                 found.passes += now.passes, closed = now.gap() <= tol;
+                if (now.gap() == INFINITE && last == 0.0 && ++nothing == SENSELESS) break;
                 if (closed) solved_ = best_, last = part, reach = std::min(2.0 * reach, 0.9);
                 best_ = kept_;
             }

@@ -20,7 +20,7 @@ public:
         const bool moves = total_ > 0.0 && total_ < INFINITE && asked_.memory.by_action[to.s][0] > 0.0;
         const double share = moves ? asked_.rows.share_of(to.s, 0) : 0.0, w = asked_.layout.weights[i];
         const double q = std::max(asked_.memory.by_kernel[to.s][i], 0.0) / total_;
-        const double part = share > 0.0 ? w + share * (q - w) : w;
+        const double part = share > 0.0 ? share * q + (1.0 - share) * w : w;
         for (Index j = 0; j < row.size; ++j) to.mass[j] += asked_.rows.weights[to.s][to.a] * part * row[j];
     }
 

@@ -242,7 +242,7 @@ private:
             if (u_[i] == 0.0) return game.q[i] += rest.top, void();
     }
     static void pull(MixtureGame& game, double share) {
-        for (Index i = 0; i < game.N; ++i) game.q[i] = game.w[i] + share * (game.q[i] - game.w[i]);
+        for (Index i = 0; i < game.N; ++i) game.q[i] = share * game.q[i] + (1.0 - share) * game.w[i];
     }
 
     // t with C(q(t)) = B, up to what that costs the bounds.

@@ -245,14 +245,18 @@ public:
             return;
         }
         const double size = nature_.open(s, theta, bottom, tol), cap = -bottom / size;
-        if (is_known(policy) && !nature_.is_exact()) {
+        const bool known = is_known(policy) && !nature_.is_exact();
+        if (known) {
             for (Index a = 0; a < layout_.A; ++a)
                 if (policy[a] > PLAYED && state_.value(a) < 0.0) enlist(a, policy[a]);
             nature_.recall(memory, game_.mixture, game_.price);
-        } else {
-            nature_.begin(cap, game_.x, game_.mixture, game_.price);
+            game_.solve(tol / size, cap);
         }
-        game_.solve(tol / size, cap);
+        if (!known || game_.gap(cap) > tol / size) {  // a basis from afar may be too poor to end with
+            if (known) nature_.open(s, theta, bottom, tol);
+            nature_.begin(cap, game_.x, game_.mixture, game_.price);
+            game_.solve(tol / size, cap);
+        }
         const bool capped = !(game_.upper < cap);
         if (!capped) nature_.finish(game_);
         else game_.price = 0.0, std::fill(game_.prices.begin(), game_.prices.end(), 0.0);

@@ -9,9 +9,11 @@ from contextlib import suppress
 
 
 def run() -> None:
-    """Run a command; where it was interrupted, the process ends with what is registered for its end.
+    """Run a command; where it was interrupted, the process ends with what is registered for its
+    end.
 
-    A library that was cut short while it loaded, as Ray may be, can crash when Python takes it apart.
+    A library that was cut short while it loaded, as Ray may be, can crash when Python takes it
+    apart.
     """
     codes: list[int] = []
     atexit.register(_end, codes)  # before anything else is, so that it comes last

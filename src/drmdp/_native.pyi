@@ -41,7 +41,15 @@ def respond(
     """Write nature's rows after a sweep."""
 
 def prove(
-    name: str, start: int, stop: int, layout: Any, view: Any, claim: Any, bounds: Any, n_mean: int, extra: Any
+    name: str,
+    start: int,
+    stop: int,
+    layout: Any,
+    view: Any,
+    claim: Any,
+    bounds: Any,
+    n_mean: int,
+    extra: Any,
 ) -> None:
     """Bounds from what a sweep claims."""
 
@@ -89,15 +97,23 @@ def fill_around(value: Any, u: Any) -> float:
     """A value without its level, the middle of its range, which is returned."""
 
 def both_steps(
-    u: Any, level: float, discount: float, terminal: Any, lower: Any, upper: Any, low: Any, high: Any, middle: Any
+    u: Any,
+    level: float,
+    discount: float,
+    terminal: Any,
+    lower: Any,
+    upper: Any,
+    low: Any,
+    high: Any,
+    middle: Any,
 ) -> None:
     """Bounds on F(u) as steps on F(v) − v, v = u + level, rounded away from the truth, and F(v) midway."""
 
 def survey(value: Any, lower_step: Any, upper_step: Any) -> tuple[float, float, float, float]:
-    """What a look at a sweep tells; see `drmdp.core.surveys.Survey`."""
+    """What a look at a sweep tells; see `drmdp.core.vectors.ResidualStats`."""
 
 def extent(lower: Any, upper: Any) -> tuple[float, float, float]:
-    """What a look at bounds tells; see `drmdp.core.surveys.Extent`."""
+    """What a look at bounds tells; see `drmdp.core.vectors.Extent`."""
 
 def fill_block_sums(a: Any, b: Any, length: int, out: Any) -> None:
     """Sums of products over blocks of so many numbers."""
@@ -126,7 +142,9 @@ def add_rows(data: Any, indptr: Any, weights: Any, total: Any) -> None:
 def eliminate(a: Any, b: Any, limit: int) -> bool:
     """Solve a system whose diagonal dominates, in place; False once it takes more products than `limit`."""
 
-def fill_lists(where: Any, indptr: Any, indices: Any, stored: Any, places: Any, dense: bool, out: Any) -> int:
+def fill_lists(
+    where: Any, indptr: Any, indices: Any, stored: Any, places: Any, dense: bool, out: Any
+) -> int:
     """Where the mass of each entry can go within its pair; how long the lists are together."""
 
 class EventRows:
@@ -143,7 +161,9 @@ def fill_event_rows(rows: EventRows, asked: Any, laws: Any, merged: bool, block:
 def fill_suffix_sums(p: Any, classes: int, events: int, tail: Any) -> None:
     """Sums of the laws from each event on."""
 
-def mean_law_update(asked: Any, mean: Any, discount: float, prices: Any, u: Any, policy: Any, stake: Any) -> None:
+def mean_law_update(
+    asked: Any, mean: Any, discount: float, prices: Any, u: Any, policy: Any, stake: Any
+) -> None:
     """The best actions against the mean law."""
 
 def mean_law_product(there: Any, classes: Any, mean: Any, z: Any, out: Any) -> None:

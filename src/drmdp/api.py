@@ -1,9 +1,8 @@
-"""The verbs: solve, bellman, evaluate, certify. Signs are the user's on this side, costs on the other."""
+"""The public verbs: solve, resume, bellman, evaluate, certify; values in the user's sign."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,39 +10,39 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike
-from drmdp.bellman.build import DEFAULT_BACKEND, build
-from drmdp.bellman.nominal import NominalOperator
-from drmdp.bellman.operator import Operator
 from drmdp.certificate import membership
-from drmdp.core import clock, levels
-from drmdp.core.files import check_path
-from drmdp.core.progress import showing
+from drmdp.core import levels
 from drmdp.core.signs import outward, pessimistic, sides, value_of
 from drmdp.core.tolerance import RTOL, Tolerance
 from drmdp.core.validation import limits, numbers
 from drmdp.core.vectors import dot
 from drmdp.criteria import criterion_of, named, near, posed
-from drmdp.errors import InputError
+from drmdp.errors import InputError, refuse_given
+from drmdp.io.files import check_path
 from drmdp.model import Model
 from drmdp.model.events import EventModel
+from drmdp.operators.build import DEFAULT_BACKEND, build
+from drmdp.operators.nominal import NominalOperator
 from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.solution import Solution, Status
 from drmdp.solution.rows import notes_of
-from drmdp.solvers.asked import arriving, bias_of, check_ends, check_method, check_unread, remarks, time_of
+from drmdp.solvers import criterion_results
 from drmdp.solvers.evaluation import evaluation_of
-from drmdp.solvers.horizon import has_stages, second_outcome, worst_case
+from drmdp.solvers.horizon import worst_case
+from drmdp.solvers.horizon.stages import has_stages, is_plan, second_outcome
 from drmdp.solvers.loop import Callback, Outcome, run
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Method, Problem, of_mean_kernel
-from drmdp.solvers.reach import asked
-from drmdp.solvers.reach_given import arrivals
+from drmdp.solvers.reachability.reach import arrivals, asked, reached_within
 from drmdp.solvers.registry import resolve, settings_of
 from drmdp.solvers.sojourn import run_at_rates
+from drmdp.ui import clock
+from drmdp.ui.progress import showing
 
 
 def solve(
     model: Model | str | os.PathLike[str],
-    ball: AmbiguitySet,
+    ambiguity: AmbiguitySet,
     method: str | Method = "auto",
     tol: float | None = None,
     rtol: float = RTOL,
@@ -60,48 +59,60 @@ def solve(
     nature: str = "adversarial",
     criterion: str | None = None,
 ) -> Solution:
-    """Find the policy with the least worst-case cost (greatest worst-case reward) over the ball, and prove it.
+    """Find the policy with the least worst-case cost (greatest worst-case reward) over the
+    ambiguity set, and prove it.
 
     Parameters
     ----------
     model : Model, or path
-        What is known: N kernels, costs or rewards, a discount. The path of a `.drmdp` directory is solved without reading it whole. With `cluster`,
-        a model of events whose function has a name that workers can import is asked by them, each for its range.
-    ball : Wasserstein, Divergence, Reweighting or Intervals
-        What is feared: the kernels that nature may take instead.
+        The data: N kernels, costs or rewards, a discount. The path of a `.drmdp` directory is
+        solved without reading it whole. With `cluster`, a model of events whose function has a name
+        that workers can import is asked by them, each for its range.
+    ambiguity : Wasserstein, Divergence, Reweighting or Intervals
+        The ambiguity set: the kernels that nature may take instead.
     method : name or object
-        "auto" (policy iteration), a name in `drmdp.METHODS`, or an object such as ``drmdp.Anderson(memory=3)``.
+        "auto" (policy iteration), a name in `drmdp.METHODS`, or an object such as
+        ``drmdp.Anderson(memory=3)``.
     tol : float, optional
-        Absolute, in the unit of the costs: stop when upper − lower ≤ tol in every state. `rtol` is then ignored.
+        Absolute, in the unit of the costs: stop when upper − lower ≤ tol in every state. `rtol` is
+        then ignored.
     rtol : float
-        Relative: without `tol`, stop when upper − lower ≤ rtol · max(max|value|, max|c|) in every state.
+        Relative: without `tol`, stop when upper − lower ≤ rtol · max(max|value|, max|c|) in every
+        state.
     max_iters : int, optional
-        Most iterations; then the best certified result so far is returned. Without it each method has a finite cap.
+        Most iterations; then the best certified result so far is returned. Without it each method
+        has a finite cap.
     max_seconds : float, optional
-        Most seconds from the call on, held to within a sweep; then the best certified result so far is returned.
+        Most seconds from the call on, held to within a sweep; then the best certified result so far
+        is returned.
     start : (S,) value, (S, A) policy or `Solution`, optional
         Where to begin; a policy stands for its value under the mean kernel.
     callback : callable, optional
         Called with a `Record` after every check; returning True stops the run.
     threads : int, optional
-        Of the exact operators; the answer does not depend on it. By default ``DRMDP_THREADS`` in the environment, or one
-        per core.
+        Of the exact operators; the answer does not depend on it. By default ``DRMDP_THREADS`` in
+        the environment, or one per core.
     progress : bool, optional
-        Say on standard error what is being done, if it takes more than a second; by default on a terminal and in a notebook.
+        Say on standard error what is being done, if it takes more than a second; by default on a
+        terminal and in a notebook.
     backend : str, optional
-        What computes the robust Bellman operator, "exact" or "conic"; that of the method by default.
+        What computes the robust Bellman operator, "exact" or "conic"; that of the method by
+        default.
     cluster : `drmdp.cluster.Local`, `Ray` or `Mpi`, optional
-        What solves the model of a path; the answer does not depend on it. By default this process, range after range.
+        What solves the model of a path; the answer does not depend on it. By default this process,
+        range after range.
     checkpoint : path, optional
         Of a path: a folder for what `drmdp.resume` needs to go on with the same bits.
     out : path, optional
         Of a path: a folder for the result, whose arrays then stay in files.
     nature : "adversarial" or "cooperative"
-        Whether nature makes things as bad as the set allows, or as good: then the best action is played with the best that the set allows to it.
+        Whether nature makes things as bad as the set allows, or as good: then the best action is
+        played with the best that the set allows to it.
     criterion : str, optional
-        What is optimised. "discounted" if the model's discount is below 1. "total" if it is 1: the expected cost until a terminal state of policies that are
-        sure to end, whatever nature does. "average": the cost a step in the long run, per unit of time if the model says how long steps last;
-        `lower` and `upper` hold from every start, and the discount is not used.
+        What is optimised. "discounted" if the model's discount is below 1. "total" if it is 1: the
+        expected cost until a terminal state of policies that are sure to end, whatever nature does.
+        "average": the cost a step in the long run, per unit of time if the model says how long
+        steps last; `lower` and `upper` hold from every start, and the discount is not used.
 
     Examples
     --------
@@ -118,61 +129,73 @@ def solve(
     limits(max_iters, max_seconds, callback)
     by_workers = cluster is not None and isinstance(model, EventModel)
     if by_workers or (not isinstance(model, Model) and isinstance(model, str | os.PathLike)):
-        check_unread(model, ball, nature, start, criterion)
+        criterion_results.check_unread(model, ambiguity, nature, start, criterion)
         from drmdp.cluster import Local
         from drmdp.cluster import solve as past
 
-        task = past.Task(
-            model, ball, chosen, tolerance, max_iters, max_seconds,
-            Local(threads=threads) if cluster is None else cluster, None if out is None else os.fspath(out),
-        )  # fmt: skip
+        cluster = Local(threads=threads) if cluster is None else cluster
+        folder = None if out is None else os.fspath(out)
+        limit = (tolerance, max_iters, max_seconds)
         with showing(progress):
+            task = past.Task(model, ambiguity, chosen, *limit, cluster, folder)
             return past.solve(task, checkpoint, callback)
-    for option, given in (("cluster", cluster), ("checkpoint", checkpoint), ("out", out)):
-        if given is not None:
-            raise InputError(f"{option}: goes with the path of a .drmdp directory instead of a model in memory")
-    check_problem(model, ball)
-    ball = ball.facing(nature)
-    seen = posed(model, criterion)
-    check_method(named(model, criterion), name, chosen, model.discounts is not None)
+    rule = "goes with the path of a .drmdp directory instead of a model in memory"
+    refuse_given({"cluster": cluster, "checkpoint": checkpoint, "out": out}, rule)
+    check_problem(model, ambiguity)
+    ambiguity = ambiguity.facing(nature)
+    posed_model, criterion = posed(model, criterion), named(model, criterion)
+    criterion_results.check_method(criterion, name, chosen, model.discounts is not None)
     begin, deadline = clock.now(), clock.deadline(max_seconds)
     with showing(progress):
-        first = _start(model, start, deadline)
-        check_ends(seen, ball)
-        ends: Any = {"max_iters": max_iters, "deadline": deadline, "tolerance": tolerance, "callback": callback}
-        make = partial(build, ball=ball, backend=chosen.backend, threads=threads)
-        problem, found = run_at_rates(chosen, make, seen, named(model, criterion), start=first, **ends)
-        goal, setup = problem.criterion, clock.now() - begin - found.seconds
-        found = arriving(problem, found, tolerance)
-    lower, upper = sides(model, found.lower, found.upper)
-    own = None if isinstance(method, str) else settings_of(chosen)  # an object of somebody else's may change
+        ends: Any = {"start": _start(model, start, deadline), "deadline": deadline}
+        ends |= {"max_iters": max_iters, "tolerance": tolerance, "callback": callback}
+        criterion_results.check_ends(posed_model, ambiguity)
+        make = partial(build, ambiguity=ambiguity, backend=chosen.backend, threads=threads)
+        problem, outcome = run_at_rates(chosen, make, posed_model, criterion, **ends)
+        setup = clock.now() - begin - outcome.seconds
+        outcome = criterion_results.arriving(problem, outcome, tolerance)
+    lower, upper = sides(model, outcome.lower, outcome.upper)
+    value, best, goal = pessimistic(model, lower, upper), outcome.best, problem.criterion.name
+    copy = None if isinstance(method, str) else settings_of(chosen)  # an object may change
 
     def settings() -> dict[str, Any]:
-        said = own or settings_of(chosen)
-        ends = {"max_iters": max_iters, "max_seconds": max_seconds}
-        timed = {"sojourn": True} if goal.name == "average" and model.sojourn is not None else {}
-        return {"method": name, **said, **vars(tolerance), **ends, "ball": repr(ball), "nature": ball.nature, **timed}
+        timed = {"sojourn": True} if goal == "average" and model.sojourn is not None else {}
+        limits = {"max_iters": max_iters, "max_seconds": max_seconds}
+        nature = {"ambiguity": repr(ambiguity), "nature": ambiguity.nature}
+        chosen_settings = copy or settings_of(chosen)
+        return {"method": name, **chosen_settings, **vars(tolerance), **limits, **nature, **timed}
 
-    later: Any = {"kernel": found.best.make_kernel, "duality_gap": lambda: dot(model.initial, upper - lower)}
-    value = pessimistic(model, lower, upper)
-    later |= {"settings": settings, "fingerprint": lambda: seen.fingerprint}
-    known = value if goal.name == "discounted" or (found.status is Status.solved and seen is model) else None
-    later |= {"notes": lambda: (*notes_of(model, ball, found.policy, known), *remarks(model, problem, found))}
-    later |= {"time": lambda: time_of(problem, found)}
-    told = {name: getattr(found, name) for name in ("policy", "status", "history", "seconds")}
-    told |= {name: getattr(found.best.nature, name, None) for name in ("kernels", "weights")}
-    told |= {"setup_seconds": setup, "scale": found.best.scale, "states": model.states, "actions": tuple(model.actions)}
-    told |= {"problem": (model, ball), "sweep": found.best.sweep, "sweeps": found.best.sweeps, "rate": found.best.rate}
-    told |= {"criterion": goal.name, "bias": bias_of(model, problem, found)}
-    return Solution._of(later, value=value, lower=lower, upper=upper, **told)
+    final = outcome.status is Status.solved and posed_model is model
+    known = value if goal == "discounted" or final else None
+
+    def notes() -> tuple[str, ...]:
+        rows = notes_of(model, ambiguity, outcome.policy, known)
+        return (*rows, *criterion_results.remarks(model, problem, outcome))
+
+    later: Any = {"kernel": best.make_kernel, "settings": settings, "notes": notes}
+    later |= {"duality_gap": lambda: dot(model.initial, upper - lower)}
+    later |= {"fingerprint": lambda: posed_model.fingerprint}
+    later |= {"time": lambda: criterion_results.time_of(problem, outcome)}
+    fields = {name: getattr(outcome, name) for name in ("policy", "status", "history", "seconds")}
+    fields |= {name: getattr(best, name) for name in ("scale", "sweep", "sweeps", "rate")}
+    fields |= {name: getattr(best.nature, name, None) for name in ("kernels", "weights")}
+    fields |= {"states": model.states, "actions": tuple(model.actions), "setup_seconds": setup}
+    fields |= {"criterion": goal, "bias": criterion_results.bias_of(model, problem, outcome)}
+    fields |= {"problem": (model, ambiguity), "value": value, "lower": lower, "upper": upper}
+    return Solution._of(later, **fields)
 
 
 def resume(
-    path: str | os.PathLike[str], cluster: Any = None, callback: Callback | None = None, progress: bool | None = None
+    path: str | os.PathLike[str],
+    cluster: Any = None,
+    callback: Callback | None = None,
+    progress: bool | None = None,
 ) -> Solution:
-    """Go on with a run that was checkpointed in a folder, and end with the bits that it would have had undisturbed.
+    """Go on with a run that was checkpointed in a folder, and end with the bits that it would have
+    had undisturbed.
 
-    `cluster` may be another one than it began with. A model, a version or a processor that does not fit is refused with what differs.
+    `cluster` may be another one than it began with. A model, a version or a processor that does not
+    fit is refused with what differs.
 
     Parameters
     ----------
@@ -216,18 +239,23 @@ class BellmanStep:
 
 
 def bellman(
-    model: Model, ball: AmbiguitySet, value: ArrayLike, backend: str = DEFAULT_BACKEND, nature: str = "adversarial"
+    model: Model,
+    ambiguity: AmbiguitySet,
+    value: ArrayLike,
+    backend: str = DEFAULT_BACKEND,
+    nature: str = "adversarial",
 ) -> BellmanStep:
-    """Apply the robust Bellman operator once: min over the policy, max over nature (min, if she is "cooperative"), at `value` (S,).
+    """Apply the robust Bellman operator once: min over the policy, max over nature (min, if she is
+    "cooperative"), at `value` (S,).
 
     The bounds are re-derived from the data, as those of a solution are.
 
     Parameters
     ----------
     model : Model
-        What is known.
-    ball : set
-        What is feared.
+        The data.
+    ambiguity : set
+        The ambiguity set.
     value : (S,)
         Where the operator is applied.
     backend : str
@@ -235,18 +263,18 @@ def bellman(
     nature : "adversarial" or "cooperative"
         Whether nature is at her worst, or helps.
     """
-    check_problem(model, ball)
+    check_problem(model, ambiguity)
     v = value_of(model, value)
-    update = Problem(build(model, ball.facing(nature), backend)).proved(v)
-    low, high = (levels.beyond(v, step, side) for step, side in ((update.lower_step, -1), (update.upper_step, +1)))
+    update = Problem(build(model, ambiguity.facing(nature), backend)).proved(v)
+    low, high = levels.beyond(v, update.lower_step, -1), levels.beyond(v, update.upper_step, +1)
     lower, upper = sides(model, low, high)
-    found = np.clip(outward(model, update.value), lower, upper)
-    return BellmanStep(found, update.policy, lower, upper, update.kernel)
+    image = np.clip(outward(model, update.value), lower, upper)
+    return BellmanStep(image, update.policy, lower, upper, update.kernel)
 
 
 def evaluate(
     model: Any,
-    ball: Any,
+    ambiguity: Any,
     policy: ArrayLike,
     tol: float | None = None,
     rtol: float = RTOL,
@@ -264,60 +292,78 @@ def evaluate(
     minimise: bool = False,
     rewards: ArrayLike = None,
     half_cycle: bool | None = None,
+    within: int | None = None,
 ) -> Any:
     """Worst-case value of a policy, an `Evaluation`, or of a plan, a `HorizonSolution`.
 
     Parameters
     ----------
     model : Model, or a sequence of T models
-        What is known; several models are those of the stages of a plan, as for `drmdp.finite_horizon`.
-    ball : set, or a sequence of T sets
-        What is feared.
+        The data; several models are those of the stages of a plan, as for
+        `drmdp.finite_horizon`.
+    ambiguity : set, or a sequence of T sets
+        The ambiguity set.
     policy : (S, A) probabilities, (S,) action numbers, a mapping by names, a table, or a `Solution`
-        (T, S, A), a list of policies or a `HorizonSolution` is a plan, whose worst case is that over its T stages. With several models a
-        policy without stages is played at each.
+        (T, S, A), a list of policies or a `HorizonSolution` is a plan, whose worst case is that
+        over its T stages. With several models a policy without stages is played at each.
     tol, rtol, backend, max_seconds, threads, progress, nature : optional
         As for `solve`; with a cooperative nature it is the best case.
     final, discount, half_cycle : optional
         Of a plan, as for `drmdp.finite_horizon`; those of a `HorizonSolution` by default.
     costs, rewards : (S, A), (S, A, S), of a plan also (T, S, A) or (T, S, A, S), optional
-        Another outcome of the same policy, such as years of life: `costs` in the model's sense (rewards, if it has rewards), or `rewards`, of which the worst
-        case is the least. Values of terminal states and after the last stage are those of the model's outcome, and do not count unless `final` says so.
+        Another outcome of the same policy, such as years of life: `costs` in the model's sense
+        (rewards, if it has rewards), or `rewards`, of which the worst case is the least. Values of
+        terminal states and after the last stage are those of the model's outcome, and do not count
+        unless `final` says so.
     criterion : str, optional
         As for `solve`; or "reach", the probability that the policy reaches `target`.
     target, avoid, minimise : optional
-        As for `drmdp.reach`: what is to be reached, what must not be before, and whether the policy is meant to keep away from it, so that the worst case is
-        the largest probability.
+        As for `drmdp.reach`: what is to be reached, what must not be before, and whether the policy
+        is meant to keep away from it, so that the worst case is the largest probability.
+    within : int, optional
+        In at most so many steps, in each of which the policy is played; a plan has as many as it
+        has stages. The result is a `HorizonSolution`.
     """
     if costs is not None and rewards is not None:
         raise InputError("give one of costs and rewards, got both")
-    if criterion != "reach" and (target is not None or avoid is not None or minimise):
-        raise InputError("target, avoid, minimise: go with criterion='reach'")
-    if has_stages(model, policy):
-        ends = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds, "threads": threads, "progress": progress}
-        own: Any = {"final": final, "costs": costs, "discount": discount, "rewards": rewards, "half_cycle": half_cycle}
-        return worst_case(model, ball, policy, backend, ends, nature=nature, **own)
-    for name, given in (("final", final), ("discount", discount), ("half_cycle", half_cycle)):
-        if given is not None:
-            raise InputError(f"{name}: goes with a plan over finitely many stages, and this policy has none")
-    check_problem(model, ball)
+    question = target, avoid, minimise
+    if criterion != "reach" and (minimise or any(x is not None for x in (target, avoid, within))):
+        raise InputError("target, avoid, minimise, within: go with criterion='reach'")
+    staged: Any = {"final": final, "discount": discount, "half_cycle": half_cycle}
+    if criterion == "reach":
+        refuse_given(staged, "a probability has none")
+        if within is not None or is_plan(policy):
+            ends = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds}
+            ends |= {"threads": threads, "progress": progress}
+            steps: Any = (within, nature, backend, ends)
+            return reached_within(model, ambiguity, policy, question, *steps)
+    elif has_stages(model, policy):
+        ends = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds}
+        ends |= {"threads": threads, "progress": progress}
+        staged |= {"costs": costs, "rewards": rewards, "nature": nature}
+        return worst_case(model, ambiguity, policy, backend, ends, **staged)
+    refuse_given(staged, "goes with a plan over finitely many stages, and this policy has none")
+    check_problem(model, ambiguity)
     if costs is not None or rewards is not None:
         model = second_outcome(model, costs, rewards)
     tolerance = Tolerance.of(tol, rtol)
     limits(None, max_seconds)
     deadline = clock.deadline(max_seconds)
     if criterion == "reach":
-        m, faced = asked(model, ball, target, avoid, minimise), ball.facing(nature)
+        m, faced = asked(model, ambiguity, *question), ambiguity.facing(nature)
         x = m.policy(policy)
         with showing(progress):
-            found = arrivals(m, faced, x, tolerance, deadline, threads)
-        return evaluation_of(m, faced, x, found, "reach")
-    x = model.policy(policy)
+            told: Any = {"tolerance": tolerance, "deadline": deadline}
+            told["title"] = "evaluating the policy"
+            result = arrivals(m, faced, x, threads, **told)
+        return evaluation_of(m, faced, x, result, "reach")
+    x, faced = model.policy(policy), ambiguity.facing(nature)
+    posed_model, criterion = posed(model, criterion), named(model, criterion)
     with showing(progress):
-        check_ends(seen := posed(model, criterion), ball)
-        make = partial(build, ball=ball.facing(nature), backend=backend, threads=threads)
-        found = _evaluate(make, seen, x, tolerance, named(model, criterion), deadline=deadline)
-    return evaluation_of(model, ball.facing(nature), x, found, named(model, criterion))
+        criterion_results.check_ends(posed_model, ambiguity)
+        make = partial(build, ambiguity=faced, backend=backend, threads=threads)
+        result = _evaluate(make, posed_model, x, criterion, tolerance=tolerance, deadline=deadline)
+    return evaluation_of(model, faced, x, result, criterion)
 
 
 @dataclass(frozen=True)
@@ -344,7 +390,7 @@ class Certificate:
 
 def certify(
     model: Model,
-    ball: AmbiguitySet,
+    ambiguity: AmbiguitySet,
     policy: ArrayLike,
     kernel: ArrayLike = None,
     backend: str = DEFAULT_BACKEND,
@@ -353,21 +399,22 @@ def certify(
 ) -> Certificate:
     """Bound the optimum from a policy and a kernel, trusting neither.
 
-    One side is the worst-case value of `policy`; the other is the value of the best policy against `kernel`, an N-tuple
-    (N, S, A, S) or a mean kernel (S, A, S). A tuple outside the ball is pulled towards the data until it is inside; for a
-    mean kernel the nearest tuple with that mean is computed first. For `Reweighting` it may be nature's
-    mixtures instead, (S, N), with "sa" (S, A, N). With a `Solution` as policy, the kernel is its own by default.
+    One side is the worst-case value of `policy`; the other is the value of the best policy against
+    `kernel`, an N-tuple (N, S, A, S) or a mean kernel (S, A, S). A tuple outside the ball is pulled
+    towards the data until it is inside; for a mean kernel the nearest tuple with that mean is
+    computed first. For `Reweighting` it may be nature's mixtures instead, (S, N), with "sa" (S, A,
+    N). With a `Solution` as policy, its kernel is the default.
 
     Parameters
     ----------
     model : Model
-        What is known.
-    ball : set
-        What is feared.
+        The data.
+    ambiguity : set
+        The ambiguity set.
     policy : as for `drmdp.evaluate`
-        What shall be shown to be good.
+        The policy that is to be shown to be good.
     kernel : (N, S, A, S), (S, A, S) or mixtures, optional
-        What nature shall play against it.
+        The kernel of nature against it.
     backend : str
         What computes the worst case of the policy, "exact" or "conic".
     nature : str
@@ -375,28 +422,27 @@ def certify(
     criterion : str, optional
         As for `solve`.
     """
-    check_problem(model, ball)
-    if ball.facing(nature).nature != "adversarial":
-        raise InputError(
-            "nature: a kernel shows what an adversary can do, and of one that helps it proves nothing; `solve` and `evaluate` prove their own bounds"
-        )
-    if ball.moves == "events":
-        raise InputError(
-            "moves='events': a kernel does not tell which law it was made of; `solve` and `evaluate` prove their own bounds"
-        )
+    check_problem(model, ambiguity)
+    cure = "`solve` and `evaluate` prove their own bounds"
+    if ambiguity.facing(nature).nature != "adversarial":
+        rule = "a kernel shows what an adversary can do, and of one that helps it proves nothing"
+        raise InputError(f"nature: {rule}; {cure}")
+    if ambiguity.moves == "events":
+        raise InputError(f"moves='events': a kernel does not tell which law it was made of; {cure}")
     if kernel is None and isinstance(policy, Solution):
         kernel = policy.kernel if policy.weights is None else policy.weights
     if kernel is None:
-        raise InputError(
-            "kernel: give the kernel that shows how good the policy is, or a Solution as policy, which has one"
-        )
+        cure = "give the kernel that shows how good the policy is"
+        raise InputError(f"kernel: {cure}, or a Solution as policy, which has one")
     x = model.policy(policy)
-    y = membership.inside(model, ball.fitted(model), numbers("kernel", kernel))
-    seen, name = posed(model, criterion), named(model, criterion)
-    tolerance = near(criterion_of(seen, name), 1e-10)  # as tight as rounding allows
-    worst = _evaluate(partial(build, ball=ball, backend=backend), seen, x, tolerance, name, inner=True)
-    own: Any = {"tolerance": tolerance, "inner": True, "title": "answering the kernel"}
-    best = run_at_rates(PolicyIteration(), lambda m: NominalOperator(m, y), seen, name, **own)[1]
+    y = membership.inside(model, ambiguity.fitted(model), numbers("kernel", kernel))
+    posed_model, name = posed(model, criterion), named(model, criterion)
+    tolerance = near(criterion_of(posed_model, name), 1e-10)  # as tight as rounding allows
+    make = partial(build, ambiguity=ambiguity, backend=backend)
+    settings: Any = {"tolerance": tolerance, "inner": True}
+    worst = _evaluate(make, posed_model, x, name, **settings)
+    problem = lambda m: NominalOperator(m, y), posed_model, name
+    best = run_at_rates(PolicyIteration(), *problem, **settings, title="answering the kernel")[1]
     lower, upper = sides(model, best.lower, worst.upper)
     return Certificate(lower, upper, float(model.initial @ (upper - lower)))
 
@@ -404,30 +450,20 @@ def certify(
 # ---------------------------------------------------------------------- parts
 
 
-def _evaluate(
-    make: Callable[[Model], Operator],
-    model: Model,
-    policy: Array,
-    tolerance: Tolerance,
-    criterion: str,
-    **settings: Any,
-) -> Outcome:
-    settings |= {"tolerance": tolerance, "title": "evaluating the policy"}
-    problem, found = run_at_rates(PolicyIteration(), make, model, criterion, policy, **settings)
-    return arriving(problem, found, tolerance)
-
-
-def _policy_value(model: Model, policy: Array, deadline: float) -> Array:
-    """Value of a policy under the mean kernel."""
-    nominal = of_mean_kernel(model, policy)
-    ends: Any = {"max_iters": 2, "deadline": deadline, "inner": True, "proof": False, "title": "evaluating the start"}
-    return run(PolicyIteration(), nominal, start=None, tolerance=Tolerance(0.0), **ends).middle
+def _evaluate(make: Any, model: Model, policy: Array, criterion: str, **ends: Any) -> Outcome:
+    ends |= {"title": "evaluating the policy"}
+    problem, outcome = run_at_rates(PolicyIteration(), make, model, criterion, policy, **ends)
+    return criterion_results.arriving(problem, outcome, ends["tolerance"])
 
 
 def _start(model: Model, start: ArrayLike, deadline: float) -> Array | None:
+    """Values to begin with; of a policy those under the mean kernel."""
     if start is None:
         return None
-    if isinstance(start, Solution):
-        return value_of(model, start.value, "start")
-    given = numbers("start", start)
-    return _policy_value(model, model.policy(start), deadline) if given.ndim == 2 else value_of(model, given, "start")
+    array = start.value if isinstance(start, Solution) else numbers("start", start)
+    if array.ndim != 2:
+        return value_of(model, array, "start")
+    nominal = of_mean_kernel(model, model.policy(start))
+    ends: Any = {"max_iters": 2, "deadline": deadline, "tolerance": Tolerance(0.0)}
+    kind: Any = {"inner": True, "proof": False, "title": "evaluating the start"}
+    return run(PolicyIteration(), nominal, start=None, **ends, **kind).middle

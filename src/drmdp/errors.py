@@ -1,18 +1,24 @@
-"""What can go wrong by the caller's hand, as one family of exceptions, and texts that are safe to show."""
+"""User errors, and texts that are safe to show."""
 
 from collections.abc import Hashable, Iterable
+from difflib import get_close_matches
 from importlib import import_module
+from itertools import islice
 from typing import Any
 
 _PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "\u2421"}  # ␀ … ␟ and ␡
 _OTHERS = (*range(0x80, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-_SAFE = dict.fromkeys(_OTHERS, "\ufffd") | {code: text for code, text in _PICTURES.items() if code != 0x0A}
+_SAFE = dict.fromkeys(_OTHERS, "\ufffd") | _PICTURES
+del _SAFE[0x0A]
+FAR = 1000
+"""Names, and letters of one, among which a slip is looked for."""
 
 
 def clean(text: str) -> str:
-    """Text from files and other strangers as it may be shown: what controls a terminal is replaced by a picture of it.
+    """Replace what controls a terminal by a picture of it.
 
-    That is every control character but the end of a line, and the marks that turn the direction of writing.
+    That is every control character but the end of a line, and the marks that turn the direction of
+    writing.
     """
     return text.translate(_SAFE)
 
@@ -24,11 +30,16 @@ class InputError(ValueError):
         super().__init__(clean(message))
 
 
+def unexpected(name: str, expected: str, given: object) -> InputError:
+    """The error of an argument that is not what was expected."""
+    return InputError(f"{name}: expected {expected}, got {shown(given)}")
+
+
 class MissingExtra(ImportError):  # noqa: N818  (reads as the advice it gives)
     """An optional dependency is needed; the message says how to install it."""
 
     def __init__(self, package: str, extra: str | None = None) -> None:
-        cure = f"pip install {package}" if extra is None else f"in a clone of drmdp: {install(extra)}"
+        cure = f"in a clone of drmdp: {install(extra)}" if extra else f"pip install {package}"
         super().__init__(f"{package} is not installed; {cure}")
 
 
@@ -38,7 +49,9 @@ def install(extra: str) -> str:
 
 
 def imported(module: str, extra: str | None = None) -> Any:
-    """An optional module, of an extra or by itself, or an error that says how to get it, or why it refuses (as matplotlib does to an unknown MPLBACKEND)."""
+    """Import an optional module; the error says how to get it, or why it refuses (as matplotlib
+    does to an unknown MPLBACKEND).
+    """
     package = module.partition(".")[0]
     try:
         return import_module(module)
@@ -49,19 +62,48 @@ def imported(module: str, extra: str | None = None) -> Any:
 
 
 class Notice(UserWarning):
-    """Something to know about what was done, such as what a format leaves out; the command line prints it as a line."""
+    """A warning, such as of what a format leaves out; the command line prints it as a line."""
 
     def __init__(self, message: str) -> None:
         super().__init__(clean(message))
 
 
+def one_of(name: str, given: Any, known: Iterable[str]) -> None:
+    """Refuse what is none of some texts."""
+    *first, last = map(repr, known)
+    if not isinstance(given, str) or repr(given) not in (*first, last):
+        raise InputError(f"{name} is {', '.join(first)} or {last}, got {shown(given)}")
+
+
+def refuse_given(options: dict[str, Any], rule: str) -> None:
+    """Refuse options that do not apply, where one was given."""
+    for name, given in options.items():
+        if given is not None:
+            raise InputError(f"{name}: {rule}")
+
+
+def first_place(flags: Any) -> tuple[int, ...]:
+    """Place of the first flag of an array (n, …) that is set; () if none is."""
+    return tuple(int(places[0]) for places in flags.nonzero()) if flags.any() else ()
+
+
+def meant(name: object, known: Iterable[object]) -> str:
+    """The name that is nearest to an unknown one, in words; nothing if none is near."""
+    if not isinstance(name, str) or len(name) > FAR:
+        return ""
+    texts = (each for each in islice(known, FAR) if isinstance(each, str))
+    names = {text.casefold(): text for text in texts}
+    near = get_close_matches(name.casefold(), names, 1)
+    return f" (did you mean {shown(names[near[0]])}?)" if near else ""
+
+
 def repeated(names: Iterable[Hashable]) -> Hashable:
-    """The first name that was there before; None if all differ."""
-    seen: set[Hashable] = set()
+    """The first name that occurs twice; None if all differ."""
+    known: set[Hashable] = set()
     for name in names:
-        if name in seen:
+        if name in known:
             return name
-        seen.add(name)
+        known.add(name)
     return None
 
 
@@ -72,7 +114,7 @@ def brief(text: str, most: int = 80) -> str:
 
 
 def described(given: object) -> str:
-    """What a thing is, for messages: small ones as they are, arrays by shape, others by type."""
+    """A value in messages: small ones as they are, arrays by shape, others by type."""
     if given is None or isinstance(given, str | int | float):
         return shown(given)
     shape = getattr(given, "shape", None)

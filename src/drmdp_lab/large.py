@@ -1,11 +1,14 @@
-"""Large sparse interval models beside Storm, in one run: CPU seconds of a certified answer, and of value iteration, which certifies nothing.
+"""Large sparse interval models beside Storm, in one run: CPU seconds of a certified answer, and of
+value iteration, which certifies nothing.
 
     python -m drmdp_lab.large KIND STATES [PYTHON] [QUESTION ...]     PYTHON has stormpy; "-" or none: drmdp alone
 
-KIND is a grid (four ways, moves slip sideways, one cell in ten is a trap), a queue (two queues in a row; serve the first, the
-second or both slowly), which is overloaded in the worst case, such a queue under a light load, or a maze (a tree of corridors,
-moves may fail); QUESTION one of those below. Storm reads a file and is timed without that, at 1e-6 relative, its default, by the method
-that it takes itself and by plain value iteration; drmdp is timed from the arrays on, to a certified gap of 1e-6. Storm has no averages of interval models.
+KIND is a grid (four ways, moves slip sideways, one cell in ten is a trap), a queue (two queues in a
+row; serve the first, the second or both slowly), which is overloaded in the worst case, such a
+queue under a light load, or a maze (a tree of corridors, moves may fail); QUESTION one of those
+below. Storm reads a file and is timed without that, at 1e-6 relative, its default, by the method
+that it takes itself and by plain value iteration; drmdp is timed from the arrays on, to a certified
+gap of 1e-6. Storm has no averages of interval models.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ DOUBT = 0.05
 
 
 class World(NamedTuple):
-    """One problem: bounds, sparse (S·A, S), costs (S, A), and states (S,) that are reached, avoided, and where a total ends."""
+    """One problem: bounds, sparse (S·A, S), costs (S, A), and states (S,) that are reached,
+    avoided, and where a total ends.
+    """
 
     lower: Any
     upper: Any
@@ -104,7 +109,11 @@ def _tree(n: int, rng: Any) -> Any:
     S = n * n
     cell = np.arange(S).reshape(n, n)
     pairs = np.concatenate(
-        [np.stack([cell[:-1].ravel(), cell[1:].ravel()]), np.stack([cell[:, :-1].ravel(), cell[:, 1:].ravel()])], axis=1
+        [
+            np.stack([cell[:-1].ravel(), cell[1:].ravel()]),
+            np.stack([cell[:, :-1].ravel(), cell[:, 1:].ravel()]),
+        ],
+        axis=1,
     )
     weights = sparse.csr_array((rng.random(pairs.shape[1]) + 1, (pairs[0], pairs[1])), shape=(S, S))
     tree = minimum_spanning_tree(weights).tocoo()
@@ -131,7 +140,11 @@ def write(path: Path, asked: World, ends: Any) -> None:
     lines += ["@nr_choices", str(int((~ends).sum()) * A + int(ends.sum())), "@model"]
     indptr, indices = asked.lower.indptr.tolist(), asked.lower.indices.tolist()
     low, high, costs = asked.lower.data.tolist(), asked.upper.data.tolist(), asked.costs.tolist()
-    named = {"target": asked.target.tolist(), "avoid": asked.avoid.tolist(), "end": asked.end.tolist()}
+    named = {
+        "target": asked.target.tolist(),
+        "avoid": asked.avoid.tolist(),
+        "end": asked.end.tolist(),
+    }
     with path.open("w") as file:
         file.write("\n".join(lines) + "\n")
         for s, over in enumerate(ends.tolist()):
@@ -152,7 +165,10 @@ def ask(folder: Path, questions: list[str]) -> None:
     import stormpy  # type: ignore[import-not-found]
 
     for question in questions:
-        text, path = QUESTIONS[question], folder / ("total.drn" if "total" in question else "reach.drn")
+        text, path = (
+            QUESTIONS[question],
+            folder / ("total.drn" if "total" in question else "reach.drn"),
+        )
         mode = stormpy.UncertaintyResolutionMode
         if text is None:
             continue
@@ -163,13 +179,20 @@ def ask(folder: Path, questions: list[str]) -> None:
             rule.maximal_number_of_iterations = 10_000_000
             if how != "default":
                 rule.method = stormpy.environments.MinMaxMethod.VALUE_ITERATION
-                rule.precision, rule.relative_termination_criterion = stormpy.Rational("1/1000000"), True
+                rule.precision, rule.relative_termination_criterion = (
+                    stormpy.Rational("1/1000000"),
+                    True,
+                )
             begin = time.process_time()
             try:
                 said = stormpy.model_checking(
-                    model, stormpy.parse_properties(text)[0], environment=settings,
-                    uncertainty_resolution_mode=mode.COOPERATIVE if "helped" in question else mode.ROBUST,
-                )  # fmt: skip
+                    model,
+                    stormpy.parse_properties(text)[0],
+                    environment=settings,
+                    uncertainty_resolution_mode=mode.COOPERATIVE
+                    if "helped" in question
+                    else mode.ROBUST,
+                )
                 value: Any = said.get_value(0)
             except Exception as refused:  # what it says is the row
                 value = str(refused)[:100]
@@ -185,8 +208,10 @@ def solve(asked: World, questions: list[str]) -> None:
     room = asked.upper.data - asked.lower.data
     short, wide = (np.asarray(m.sum(axis=1)) for m in (asked.lower, asked.upper - asked.lower))
     mean = asked.lower.copy()
-    mean.data = mean.data + room * np.repeat((1 - short) / np.maximum(wide, 1e-300), np.diff(mean.indptr))
-    ball = drmdp.Intervals(asked.lower, asked.upper)
+    mean.data = mean.data + room * np.repeat(
+        (1 - short) / np.maximum(wide, 1e-300), np.diff(mean.indptr)
+    )
+    ambiguity = drmdp.Intervals(asked.lower, asked.upper)
     for question in questions:
         name, *helped = question.split()
         ends = {"terminal": asked.end} if name == "total" else {}
@@ -195,17 +220,27 @@ def solve(asked: World, questions: list[str]) -> None:
         begin = time.process_time()
         found: Any
         if name in ("total", "average"):
-            found = drmdp.solve(model, ball, criterion=name, **rest)
+            found = drmdp.solve(model, ambiguity, criterion=name, **rest)
         else:
-            found = drmdp.reach(model, ball, asked.target, asked.avoid, minimise=name == "min", **rest)
-        counts = {"sweeps": len(found.history), "gap": found.gap / found.scale, "status": found.status.value}
-        _tell("drmdp", question, begin, value=[float(found.lower[0]), float(found.upper[0])], **counts)
+            found = drmdp.reach(
+                model, ambiguity, asked.target, asked.avoid, minimise=name == "min", **rest
+            )
+        counts = {
+            "sweeps": len(found.history),
+            "gap": found.gap / found.scale,
+            "status": found.status.value,
+        }
+        _tell(
+            "drmdp", question, begin, value=[float(found.lower[0]), float(found.upper[0])], **counts
+        )
 
 
 def _tell(who: str, question: str, begin: float, **more: Any) -> None:
     used = {"seconds": round(time.process_time() - begin, 2)}
     peak = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2)
-    sys.stdout.write(json.dumps({"question": question, "who": who, **used, "peak_gb": peak, **more}) + "\n")
+    sys.stdout.write(
+        json.dumps({"question": question, "who": who, **used, "peak_gb": peak, **more}) + "\n"
+    )
     sys.stdout.flush()
 
 

@@ -31,14 +31,22 @@ SETS: dict[str, Callable[[Any], Any]] = {
     "nominal": lambda model: drmdp.Wasserstein(0),
     "burg, value, 50 %": lambda model: drmdp.Divergence.from_counts(model, 0.5),
     "**burg, value, 95 %** (`--set counts`)": drmdp.Divergence.from_counts,
-    "burg, log, 95 %": lambda model: _sized(model, drmdp.Divergence(0, "burg", rectangular="sa", support="state")),
+    "burg, log, 95 %": lambda model: _sized(
+        model, drmdp.Divergence(0, "burg", rectangular="sa", support="state")
+    ),
     "Intervals, 95 %": drmdp.Intervals.from_counts,
     "Intervals, 95 % jointly": lambda model: drmdp.Intervals.from_counts(model, joint=True),
-    "tv, 95 %": lambda model: _sized(model, drmdp.Divergence(0, "tv", rectangular="sa", support="state")),
+    "tv, 95 %": lambda model: _sized(
+        model, drmdp.Divergence(0, "tv", rectangular="sa", support="state")
+    ),
     "transport on the line, 95 %": lambda model: _sized(
         model,
         drmdp.Wasserstein(
-            0, "transport", rectangular="sa", support="state", ground=("line", np.arange(model.n_states, dtype=float))
+            0,
+            "transport",
+            rectangular="sa",
+            support="state",
+            ground=("line", np.arange(model.n_states, dtype=float)),
         ),
     ),
 }
@@ -56,7 +64,11 @@ def queue(seed: int, longest: int = 12) -> Any:
     n = np.arange(S)
     for a, serves in enumerate((0.35, 0.5, 0.7)):
         up, down = arrives * (1 - serves), serves * (1 - arrives)
-        for there, p in ((np.minimum(n + 1, longest), up), (np.maximum(n - 1, 0), down), (n, 1 - up - down)):
+        for there, p in (
+            (np.minimum(n + 1, longest), up),
+            (np.maximum(n - 1, 0), down),
+            (n, 1 - up - down),
+        ):
             kernel[n, a, there] += p
     costs = 0.2 * n[:, None] + 5.0 * (n == longest)[:, None] + np.array([0.0, 0.6, 1.8])
     return drmdp.Model(kernel[None], costs=costs, discount=0.95)
@@ -65,7 +77,9 @@ def queue(seed: int, longest: int = 12) -> Any:
 PROBLEMS: dict[str, Callable[[int], Any]] = {
     "machine": lambda seed: drmdp.instances.machine(10),
     "forest": lambda seed: drmdp.instances.forest(10),
-    "reservoir": lambda seed: drmdp.instances.reservoir(15, n_kernels=1, seed=seed, discount=0.95, months=None),
+    "reservoir": lambda seed: drmdp.instances.reservoir(
+        15, n_kernels=1, seed=seed, discount=0.95, months=None
+    ),
     "queue": queue,
 }
 
@@ -79,24 +93,37 @@ def log_of(model: Any, n_rows: int, rng: np.random.Generator) -> dict[str, list[
             state = int(rng.integers(model.n_states))
         actions = np.flatnonzero(model.available[state])
         action = int(actions[min(rng.geometric(0.5), actions.size) - 1])
-        there = min(int(np.searchsorted(kernel[state, action], rng.random(), side="right")), model.n_states - 1)
+        there = min(
+            int(np.searchsorted(kernel[state, action], rng.random(), side="right")),
+            model.n_states - 1,
+        )
         steps.append((state, action, there))
         state = there
-    return dict(zip(("state", "action", "next_state"), map(list, zip(*steps, strict=True)), strict=True))
+    return dict(
+        zip(("state", "action", "next_state"), map(list, zip(*steps, strict=True)), strict=True)
+    )
 
 
 def estimated(truth: Any, costs: Any, n_rows: int, rng: np.random.Generator) -> Any:
     """What is made of a log: one kernel with its counts."""
     return drmdp.estimate(
-        log_of(truth, n_rows, rng), costs=costs, discount=truth.discount, unvisited="unavailable", min_count=5,
-        states=list(range(truth.n_states)), actions=list(range(truth.n_actions)), initial="uniform",
-    )  # fmt: skip
+        log_of(truth, n_rows, rng),
+        costs=costs,
+        discount=truth.discount,
+        unvisited="unavailable",
+        min_count=5,
+        states=list(range(truth.n_states)),
+        actions=list(range(truth.n_actions)),
+        initial="uniform",
+    )
 
 
 def true_value(truth: Any, costs: Any, policy: Any) -> float:
     """Cost of a policy under the truth, mean over all starts."""
     chain = np.einsum("sa,sat->st", policy, np.asarray(truth.kernels)[0])
-    value = np.linalg.solve(np.eye(truth.n_states) - truth.discount * chain, (policy * costs).sum(axis=1))
+    value = np.linalg.solve(
+        np.eye(truth.n_states) - truth.discount * chain, (policy * costs).sum(axis=1)
+    )
     return float(value.mean())
 
 
@@ -105,8 +132,12 @@ def outcomes(name: str, n_rows: int, logs: int) -> Iterator[tuple[str, tuple[flo
     for seed in range(logs):
         truth = PROBLEMS[name](seed)
         sign = -1.0 if truth.maximise else 1.0
-        costs = sign * np.where(truth.available, np.asarray(truth.rewards if truth.maximise else truth.costs), 0.0)
-        plain = drmdp.Model(truth.kernels, costs=costs, discount=truth.discount, available=truth.available)
+        costs = sign * np.where(
+            truth.available, np.asarray(truth.rewards if truth.maximise else truth.costs), 0.0
+        )
+        plain = drmdp.Model(
+            truth.kernels, costs=costs, discount=truth.discount, available=truth.available
+        )
         best, worst = (sign * _optimum(plain, sign) for sign in (1.0, -1.0))
         try:
             model = estimated(plain, costs, n_rows, np.random.default_rng([seed, n_rows]))
@@ -116,17 +147,28 @@ def outcomes(name: str, n_rows: int, logs: int) -> Iterator[tuple[str, tuple[flo
             solution = drmdp.solve(model, feared(model))
             promised, true = float(solution.value.mean()), true_value(plain, costs, solution.policy)
             span = worst - best
-            yield row, (float(promised >= true - 1e-9 * span), (promised - best) / span, (true - best) / span)
+            yield (
+                row,
+                (
+                    float(promised >= true - 1e-9 * span),
+                    (promised - best) / span,
+                    (true - best) / span,
+                ),
+            )
 
 
 def _optimum(model: Any, sign: float) -> float:
     """The least cost of any policy, or of costs of the other sign."""
-    other = drmdp.Model(model.kernels, costs=sign * model.costs, discount=model.discount, available=model.available)
+    other = drmdp.Model(
+        model.kernels, costs=sign * model.costs, discount=model.discount, available=model.available
+    )
     return float(drmdp.solve(other, drmdp.Wasserstein(0), rtol=1e-9).value.mean())
 
 
 def table(n_rows: int, logs: int) -> str:
-    """All problems: promise kept / promised above the optimum / loss, the latter in % of the span."""
+    """All problems: promise kept / promised above the optimum / loss, the latter in % of the
+    span.
+    """
     cells: dict[str, list[str]] = {row: [] for row in SETS}
     heads = []
     for name in PROBLEMS:
@@ -138,7 +180,9 @@ def table(n_rows: int, logs: int) -> str:
             cells[row].append(f"{kept:.2f} / {above:.1f} / {abs(loss):.1f}")
         heads.append(f"{name} ({len(each)} logs)")
     head = f"| {n_rows:,} rows | " + " | ".join(heads) + " |\n|---|" + "---|" * len(heads)
-    return "\n".join([head, *(f"| {row} | " + " | ".join(each) + " |" for row, each in cells.items())])
+    return "\n".join(
+        [head, *(f"| {row} | " + " | ".join(each) + " |" for row, each in cells.items())]
+    )
 
 
 def main(*given: str) -> None:

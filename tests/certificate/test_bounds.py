@@ -1,4 +1,5 @@
-"""No bound is false, at any size and scale: thousands of problems whose exact values are known (`lumped`, `oracle`).
+"""No bound is false, at any size and scale: thousands of problems whose exact values are known
+(`lumped`, `oracle`).
 
 About a hundred in the default suite, more than twenty thousand in `make fuzz`.
 """
@@ -45,27 +46,37 @@ def in_costs(problem, lower, upper):
 
 
 def faults(name, problem, value, number=3):
-    """What is false about a problem: its Bellman step, its solution and, of some, an evaluation and a certificate."""
-    sign, model, ball = -1.0 if problem.rewards else 1.0, problem.model, problem.ball
-    step = drmdp.bellman(model, ball, sign * problem.expand(value))
-    found = {"bellman": false_bounds(*in_costs(problem, step.lower, step.upper), *problem.bellman(value))}
+    """What is false about a problem: its Bellman step, its solution and, of some, an evaluation and
+    a certificate.
+    """
+    sign, model, ambiguity = -1.0 if problem.rewards else 1.0, problem.model, problem.ambiguity
+    step = drmdp.bellman(model, ambiguity, sign * problem.expand(value))
+    found = {
+        "bellman": false_bounds(*in_costs(problem, step.lower, step.upper), *problem.bellman(value))
+    }
     size = max(np.abs(problem.costs).max() / (1 - problem.discount), np.finfo(float).tiny)
-    solution = drmdp.solve(model, ball, tol=size * (1e-4, 1e-8, 1e-12)[number % 3], max_iters=50)
+    solution = drmdp.solve(
+        model, ambiguity, tol=size * (1e-4, 1e-8, 1e-12)[number % 3], max_iters=50
+    )
     optimum = problem.optimum(start=sign * solution.value[problem.first])
-    found[f"solve ({solution.status})"] = false_bounds(*in_costs(problem, solution.lower, solution.upper), *optimum)
+    found[f"solve ({solution.status})"] = false_bounds(
+        *in_costs(problem, solution.lower, solution.upper), *optimum
+    )
     if problem.kind.size <= 200 and number % 5 == 0:
         method = METHODS[number // 5 % len(METHODS)]
-        if method == "first-order" and model.is_sparse and ball.support == "all":  # it refuses to list every state
+        if (
+            method == "first-order" and model.is_sparse and ambiguity.support == "all"
+        ):  # it refuses to list every state
             method = "value-iteration"
-        other = drmdp.solve(model, ball, method, tol=size * 1e-6, max_iters=12)
+        other = drmdp.solve(model, ambiguity, method, tol=size * 1e-6, max_iters=12)
         found[method] = false_bounds(*in_costs(problem, other.lower, other.upper), *optimum)
     if problem.kind.size <= 200 and number % 5 == 1:
         policy = some_policy(problem, number)
-        worst = drmdp.evaluate(model, ball, policy[problem.kind], tol=size * 1e-9)
+        worst = drmdp.evaluate(model, ambiguity, policy[problem.kind], tol=size * 1e-9)
         value = problem.optimum(policy, sign * worst.value[problem.first])
         found["evaluate"] = false_bounds(*in_costs(problem, worst.lower, worst.upper), *value)
     if problem.kind.size <= 200 and number % 5 == 2:
-        proof = drmdp.certify(model, ball, solution.policy, solution.kernel)
+        proof = drmdp.certify(model, ambiguity, solution.policy, solution.kernel)
         found["certify"] = false_bounds(*in_costs(problem, proof.lower, proof.upper), *optimum)
     return [f"{name}: {what}: {wrong}" for what, wrong in found.items() if wrong]
 
@@ -84,7 +95,9 @@ def some_policy(problem, number):
 
 
 def dealt(pair, n, seed, sizes):
-    """Deal n problems; returns how many there were, and what was false, or not to be judged by the oracle in more than two of a hundred."""
+    """Deal n problems; returns how many there were, and what was false, or not to be judged by the
+    oracle in more than two of a hundred.
+    """
     wrong, unjudged, count = [], [], 0
     for number, case in enumerate(cases(pair, n, seed, sizes)):
         try:
@@ -106,14 +119,20 @@ def test_no_bound_is_false(pair):
 def test_no_bound_of_the_conic_engine_is_false(pair, n):
     for name, problem, value in cases(pair, n, 5, (4, 8)):
         sign = -1.0 if problem.rewards else 1.0
-        step = drmdp.bellman(problem.model, problem.ball, sign * problem.expand(value), backend="conic")
-        assert false_bounds(*in_costs(problem, step.lower, step.upper), *problem.bellman(value)) == [], name
+        step = drmdp.bellman(
+            problem.model, problem.ambiguity, sign * problem.expand(value), backend="conic"
+        )
+        assert (
+            false_bounds(*in_costs(problem, step.lower, step.upper), *problem.bellman(value)) == []
+        ), name
 
 
 def portions():
     """(ball, how many, seed, sizes) of each test of the long run."""
     for pair, counts in MANY.items():
-        for kind, (n, most, sizes) in enumerate(zip(counts, PORTIONS, (SMALL, MIDDLE, LARGE), strict=True)):
+        for kind, (n, most, sizes) in enumerate(
+            zip(counts, PORTIONS, (SMALL, MIDDLE, LARGE), strict=True)
+        ):
             for k, first in enumerate(range(0, n, most)):
                 yield pair, min(most, n - first), 1000 * (kind + 1) + k, sizes
 
@@ -134,10 +153,11 @@ def test_the_decks_are_as_large_as_is_said():
 
 
 def funnel(S, other, radius, discount, pair, A=1, N=1, scale=1.0, dtype="float64"):
-    """All states lead to the second one, which is free; the first costs 1, the others `other`: nature reaches for all of them.
+    """All states lead to the second one, which is free; the first costs 1, the others `other`:
+    nature reaches for all of them.
 
-    Further actions lead to the third state and cost 1/64 more, which nature's budget for both makes worth mixing; further
-    kernels lead there too.
+    Further actions lead to the third state and cost 1/64 more, which nature's budget for both makes
+    worth mixing; further kernels lead there too.
     """
     kernels = np.zeros((N, 4, A, 4))
     kernels[:, :, :, 1] = 1
@@ -159,7 +179,9 @@ def funnels(sizes, others, radii, discounts, shapes):
             *shape,
             id="-".join(map(str, (named(pair), S, other, radius, discount, shape))),
         )
-        for pair, S, other, radius, discount, shape in itertools.product(SIX, sizes, others, radii, discounts, shapes)
+        for pair, S, other, radius, discount, shape in itertools.product(
+            SIX, sizes, others, radii, discounts, shapes
+        )
     ]
 
 
@@ -176,7 +198,14 @@ def test_many_states_that_share_little_mass(S, other, radius, discount, pair, A,
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize(
-    FUNNEL, funnels([1_000, 10_000, 100_000], [0.51, 0.7], [0.05, 0.5, 0.9], [0.5, 0.99], [(1, 1), (2, 1), (3, 2)])
+    FUNNEL,
+    funnels(
+        [1_000, 10_000, 100_000],
+        [0.51, 0.7],
+        [0.05, 0.5, 0.9],
+        [0.5, 0.99],
+        [(1, 1), (2, 1), (3, 2)],
+    ),
 )
 def test_many_states_that_share_little_mass_often(S, other, radius, discount, pair, A, N):
     check_funnel(S, other, radius, discount, pair, A, N)

@@ -7,8 +7,7 @@ import pytest
 
 import decks
 import drmdp
-from drmdp.certificate.membership import State
-from drmdp.certificate.membership_tilted import tilted
+from drmdp.certificate.membership import StateData, tilted
 
 KINDS = ("kl", "chi2", "burg")
 
@@ -39,7 +38,7 @@ def planted(kind, rng):
     weights = rng.dirichlet(np.ones(N)) + 0.01
     weights /= weights.sum()
     goal = np.einsum("i,aij->aj", weights, y)
-    return State(SimpleNamespace(kind=kind), nominal, weights, goal, 1.0), y
+    return StateData(SimpleNamespace(kind=kind), nominal, weights, goal, 1.0), y
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -60,7 +59,9 @@ def test_a_tuple_of_that_mean_costs_no_more_than_the_one_behind_it(kind):
 
 def test_a_mean_that_no_tilt_has_is_left_alone():
     nominal = np.array([[[0.5, 0.5, 0.0], [0.2, 0.8, 0.0]]])
-    state = State(SimpleNamespace(kind="kl"), nominal, np.array([0.5, 0.5]), np.array([[0.2, 0.3, 0.5]]), 1.0)
+    state = StateData(
+        SimpleNamespace(kind="kl"), nominal, np.array([0.5, 0.5]), np.array([[0.2, 0.3, 0.5]]), 1.0
+    )
     way, found = tilted(state)
     assert way == 0
     assert found is nominal
@@ -75,8 +76,10 @@ def test_what_nature_plays_is_certified_from_its_mean_alone(name):
         kernels = rng.dirichlet(np.full(S, 0.5), (N, S, A)) * (rng.random((N, S, A, S)) < 0.8)
         kernels[..., 0] += 0.05
         kernels /= kernels.sum(axis=-1, keepdims=True)
-        model = drmdp.Model(kernels, costs=rng.random((S, A)), discount=0.9, weights=rng.dirichlet(np.ones(N)))
-        ball = decks.SETS[name].make(model, rng.uniform(0.05, 0.9), "observed")
-        found = drmdp.solve(model, ball, rtol=1e-8)
-        gap = drmdp.certify(model, ball, found.policy, found.kernel).gap
+        model = drmdp.Model(
+            kernels, costs=rng.random((S, A)), discount=0.9, weights=rng.dirichlet(np.ones(N))
+        )
+        ambiguity = decks.SETS[name].make(model, rng.uniform(0.05, 0.9), "observed")
+        found = drmdp.solve(model, ambiguity, rtol=1e-8)
+        gap = drmdp.certify(model, ambiguity, found.policy, found.kernel).gap
         assert gap <= 10 * found.gap + 1e-7 * found.scale, k

@@ -5,17 +5,21 @@ from fractions import Fraction
 import numpy as np
 
 from drmdp.certificate import plateau
+from drmdp.core.storage import over_rows
 
 
 def exact(rows, value, s):
     """Σ y v − v(s) for rows that count as divided by their sum."""
-    return sum(Fraction(y) * (Fraction(v) - Fraction(value[s])) for y, v in zip(rows, value.tolist(), strict=True))
+    return sum(
+        Fraction(y) * (Fraction(v) - Fraction(value[s]))
+        for y, v in zip(rows, value.tolist(), strict=True)
+    )
 
 
 def test_extremes_of_rows():
     indptr, indices, value = np.array([0, 2, 2, 3]), np.array([0, 2, 1]), np.array([3.0, 1.0, 2.0])
     assert plateau.tops(indptr, indices, value).tolist() == [3.0, -np.inf, 1.0]
-    assert plateau.bottoms(indptr, indices, value).tolist() == [2.0, np.inf, 1.0]
+    assert over_rows(np.minimum, value[indices], indptr, np.inf).tolist() == [2.0, np.inf, 1.0]
 
 
 def test_by_kernel_is_never_wrong_and_sees_ties():

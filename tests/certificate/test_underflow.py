@@ -16,7 +16,11 @@ TINY = {
     "many": ((1 / 3, 1 / 3, 1 / 3), (0.0, 2e-310, 1e-312)),
     "above": ((0.5, 0.5), (3e-295, 0.0)),
 }
-RADII = {"kl": (1e-3, 1.0, 690.0, 735.0, 744.4, 2000.0), "burg": (1e-3, 1.0, 800.0), "chi2": (0.1, 1e100, 1e300, 1e307)}
+RADII = {
+    "kl": (1e-3, 1.0, 690.0, 735.0, 744.4, 2000.0),
+    "burg": (1e-3, 1.0, 800.0),
+    "chi2": (0.1, 1e100, 1e300, 1e307),
+}
 
 
 def model_of(weights, probabilities, unused=False):
@@ -39,7 +43,10 @@ def dearest(kind, q, radius):
         if kind == "chi2":
             return (m - q) ** 2 / q + (m - q) ** 2 / (1 - q)
         y, z = ((q, m), (1 - q, 1 - m)), ((m, q), (1 - m, 1 - q))
-        return sum((a * mp.log(a / b) if b > 0 else mp.inf) if a > 0 else 0 for a, b in (y if kind == "burg" else z))
+        return sum(
+            (a * mp.log(a / b) if b > 0 else mp.inf) if a > 0 else 0
+            for a, b in (y if kind == "burg" else z)
+        )
 
     low, high = q, mp.mpf(1)
     if cost(high) <= radius:
@@ -58,17 +65,29 @@ def test_bounds_hold_around_a_mean_that_underflows(name, kind, rectangular):
     model = model_of(weights, probabilities)
     assert np.array_equal(model.mean_kernel[0, 0] > 0, [False, True, True])
     with mp.workdps(60):
-        q = sum(mp.mpf(w) * mp.mpf(p) for w, p in zip(model.weights.tolist(), probabilities, strict=True))
+        q = sum(
+            mp.mpf(w) * mp.mpf(p)
+            for w, p in zip(model.weights.tolist(), probabilities, strict=True)
+        )
         for radius in RADII[kind]:
             true = dearest(kind, q, mp.mpf(radius))
-            ball = drmdp.Divergence(radius, kind, rectangular=rectangular)
+            ambiguity = drmdp.Divergence(radius, kind, rectangular=rectangular)
             if len(weights) == 1:
                 found = drmdp.solve(
-                    model, drmdp.Divergence(radius, kind, "kernels", rectangular=rectangular), rtol=1e-12
+                    model,
+                    drmdp.Divergence(radius, kind, "kernels", rectangular=rectangular),
+                    rtol=1e-12,
                 )
-                assert mp.mpf(float(found.lower[0])) <= true <= mp.mpf(float(found.upper[0])), radius
-            for found in (drmdp.solve(model, ball, rtol=1e-12), drmdp.evaluate(model, ball, np.ones((3, 1)))):
-                assert mp.mpf(float(found.lower[0])) <= true <= mp.mpf(float(found.upper[0])), radius
+                assert mp.mpf(float(found.lower[0])) <= true <= mp.mpf(float(found.upper[0])), (
+                    radius
+                )
+            for found in (
+                drmdp.solve(model, ambiguity, rtol=1e-12),
+                drmdp.evaluate(model, ambiguity, np.ones((3, 1))),
+            ):
+                assert mp.mpf(float(found.lower[0])) <= true <= mp.mpf(float(found.upper[0])), (
+                    radius
+                )
             if kind == "burg" or radius == 2000.0:
                 assert found.gap < 1e-5
 
@@ -94,9 +113,9 @@ SETS = {
 
 @pytest.mark.parametrize("name", SETS)
 def test_what_a_used_kernel_has_is_observed_beside_kernels_of_weight_0(name):
-    ball, true = SETS[name]
+    ambiguity, true = SETS[name]
     model = model_of(*TINY["product"], unused=True)
-    found = drmdp.solve(model, ball, rtol=1e-9)
+    found = drmdp.solve(model, ambiguity, rtol=1e-9)
     assert found.lower[0] <= true * (1 + 1e-15)
     assert found.upper[0] >= true * (1 - 1e-15)
     assert found.gap < 1e-7
@@ -111,10 +130,10 @@ def test_rows_of_events_have_the_same_mean():
         3, 1, 2, transition, laws, costs=[0.0, 0.0, 1.0], discount=0.5, weights=TINY["product"][0]
     )
     assert model.mean_matrix()[0].toarray()[0, 2] == model.stored().mean[1] == LEAST
-    ball = drmdp.Divergence(2000.0)
-    found = drmdp.solve(model, ball)
+    ambiguity = drmdp.Divergence(2000.0)
+    found = drmdp.solve(model, ambiguity)
     assert found.upper[0] >= 1
-    assert np.array_equal(found.upper, drmdp.solve(model.stored(), ball).upper)
+    assert np.array_equal(found.upper, drmdp.solve(model.stored(), ambiguity).upper)
 
 
 @pytest.mark.parametrize(("kind", "radius"), [("kl", 1.0), ("kl", 2000.0), ("burg", 0.1)])

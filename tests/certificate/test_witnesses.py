@@ -1,8 +1,9 @@
 """The compiled certificate believes nobody: whatever an operator hands over, no bound is false.
 
-Policies and the numbers in `Memory` (multipliers, thresholds, masses, radii, mixtures) are replaced by others, and the bounds compared
-with exact values (`lumped`) for the six balls, for every registered set with those of an honest witness, state by state. An honest
-witness gives tight bounds, so the comparison is not idle.
+Policies and the numbers in `Memory` (multipliers, thresholds, masses, radii, mixtures) are replaced
+by others, and the bounds compared with exact values (`lumped`) for the six balls, for every
+registered set with those of an honest witness, state by state. An honest witness gives tight
+bounds, so the comparison is not idle.
 """
 
 from fractions import Fraction
@@ -12,8 +13,8 @@ import pytest
 
 import drmdp
 from decks import ONE_PER_SOLVER, SETS, deck
-from drmdp.bellman.exact import ExactOperator
 from drmdp.certificate import RobustProver, compressed
+from drmdp.operators.exact import ExactOperator
 from lumped_cases import SIX, cases
 
 SIZES = (4, 7, 12, 40)
@@ -46,7 +47,9 @@ def random(rng, array):
 
 
 def soiled(rng, array):
-    return np.where(rng.random(array.shape) < rng.choice([0.1, 0.5, 1.0]), rng.choice(DIRT, array.shape), array)
+    return np.where(
+        rng.random(array.shape) < rng.choice([0.1, 0.5, 1.0]), rng.choice(DIRT, array.shape), array
+    )
 
 
 def nothing(rng, array):
@@ -75,7 +78,9 @@ def steps(case):
     """Exact F(v) − v of each state."""
     problem = case.problem
     low, high = problem.bellman(case.value)
-    return tuple([side[g] - Fraction(float(case.value[g])) for g in problem.kind] for side in (low, high))
+    return tuple(
+        [side[g] - Fraction(float(case.value[g])) for g in problem.kind] for side in (low, high)
+    )
 
 
 def exceeded(update, exact) -> list[str]:
@@ -92,14 +97,16 @@ def exceeded(update, exact) -> list[str]:
 
 
 def check(pair, n, seed, lies):
-    """Lie so often about each of n problems; returns how many lies were told, and the false bounds."""
+    """Lie so often about each of n problems; returns how many lies were told, and the false
+    bounds.
+    """
     rng, told, wrong = np.random.default_rng(seed), 0, []
     for case in cases(pair, n, seed, SIZES):
         problem = case.problem
         value, exact = problem.expand(case.value), steps(case)
-        operator = ExactOperator(problem.model, problem.ball, threads=1)
+        operator = ExactOperator(problem.model, problem.ambiguity, threads=1)
         honest = operator.update(value, 0, value.size)
-        prover = RobustProver(problem.model, problem.ball, 1)
+        prover = RobustProver(problem.model, problem.ambiguity, 1)
         wrong += exceeded(prover.prove(value, honest.policy, honest.claim, False), exact)
         for k in range(lies):
             memory = honest.claim
@@ -114,7 +121,10 @@ def check(pair, n, seed, lies):
             fixed = k % 4 == 2
             if fixed:
                 low, high = problem.bellman(case.value, by_kind)
-                own = tuple([side[g] - Fraction(float(case.value[g])) for g in problem.kind] for side in (low, high))
+                own = tuple(
+                    [side[g] - Fraction(float(case.value[g])) for g in problem.kind]
+                    for side in (low, high)
+                )
             with np.errstate(all="ignore"):
                 found = prover.prove(value, policy, memory, fixed)
             wrong += [f"{case.name}, lie {k}: {one}" for one in exceeded(found, own)]
@@ -155,9 +165,14 @@ def test_what_is_no_policy_counts_as_none():
 @pytest.mark.parametrize("pair", SIX, ids=lambda pair: f"{pair[0]}-{pair[1]:g}")
 def test_what_is_no_policy_proves_nothing(pair, dtype):
     available = np.array([[True, True, False]] * 2)
-    model = drmdp.Model(np.full((1, 2, 3, 2), 0.5, dtype), costs=np.eye(2, 3), discount=0.5, available=available)
-    ball, value = drmdp.Wasserstein(0.1, *pair, "all"), np.array([0.0, 1.0])
-    honest, prover = ExactOperator(model, ball, threads=1).update(value, 0, 2), RobustProver(model, ball, 1)
+    model = drmdp.Model(
+        np.full((1, 2, 3, 2), 0.5, dtype), costs=np.eye(2, 3), discount=0.5, available=available
+    )
+    ambiguity, value = drmdp.Wasserstein(0.1, *pair, "all"), np.array([0.0, 1.0])
+    honest, prover = (
+        ExactOperator(model, ambiguity, threads=1).update(value, 0, 2),
+        RobustProver(model, ambiguity, 1),
+    )
     for fixed in (False, True):
         for given in NO_POLICIES:
             found = prover.prove(value, np.array([given, honest.policy[1]]), honest.claim, fixed)
@@ -178,13 +193,18 @@ def lie_about(name, n, seed, lies):
     rng, told = np.random.default_rng(seed), 0
     for case in deck(name, n, seed):
         model, value = case.model, case.value
-        ball = case.ball.fitted(model)
-        honest, prover = ExactOperator(model, ball, threads=1), RobustProver(model, ball, 1)
+        ambiguity = case.ambiguity.fitted(model)
+        honest, prover = (
+            ExactOperator(model, ambiguity, threads=1),
+            RobustProver(model, ambiguity, 1),
+        )
         update = honest.update(value, 0, value.size)
         want = prover.prove(value, update.policy, update.claim, False)
         for k in range(lies):
             which = rng.choice(update.claim._fields, size=rng.integers(1, 4), replace=False)
-            memory = update.claim._replace(**{part: lie(rng, getattr(update.claim, part)) for part in which})
+            memory = update.claim._replace(
+                **{part: lie(rng, getattr(update.claim, part)) for part in which}
+            )
             policy = lie(rng, update.policy) if k % 3 == 1 else update.policy
             with np.errstate(all="ignore"):
                 found = prover.prove(value, policy, memory, False)

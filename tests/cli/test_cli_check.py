@@ -13,9 +13,20 @@ from test_dirty_logs import FAIR, presses, put, text
 
 import drmdp
 from drmdp.cli import main
-from drmdp.cli.words import spoken
+from drmdp.cli.messages import spoken
 
-LOG = ["--state", "Condition", "--action", "Action", "--episode", "Machine", "--time", "Month", "--cost", "Cost"]
+LOG = [
+    "--state",
+    "Condition",
+    "--action",
+    "Action",
+    "--episode",
+    "Machine",
+    "--time",
+    "Month",
+    "--cost",
+    "Cost",
+]
 RULES = ["--unvisited", "unavailable", "--partial", "pooled"]
 
 
@@ -64,9 +75,15 @@ def test_cures_can_be_pasted(run):
         row[4] = f"0'{int(row[4]):03} CHF"
     Path("swiss.csv").write_text(text(rows))
     result = run("check", "swiss.csv", *LOG, *RULES)
-    assert (result.exit_code, '  cure: with --thousands "\'" "0\'003" is 3\n' in result.stdout) == (2, True)
+    assert (result.exit_code, '  cure: with --thousands "\'" "0\'003" is 3\n' in result.stdout) == (
+        2,
+        True,
+    )
     result = run("check", "swiss.csv", *LOG, *RULES, "--thousands", "'")
-    assert (result.exit_code, "column 'Cost': the unit 'CHF' is removed" in result.stdout) == (0, True)
+    assert (result.exit_code, "column 'Cost': the unit 'CHF' is removed" in result.stdout) == (
+        0,
+        True,
+    )
     for row in rows:
         row[4] = row[4][2:5].lstrip("0") + ".000"
     Path("points.csv").write_text(text(rows))
@@ -77,7 +94,12 @@ def test_cures_can_be_pasted(run):
     ) == (2, True)
     costs = []
     for options in (["--decimal", "."], ["--thousands", "."]):
-        assert run("estimate", "points.csv", *LOG, *RULES, *options, "--discount", 0.9, "-o", "m.npz").exit_code == 0
+        assert (
+            run(
+                "estimate", "points.csv", *LOG, *RULES, *options, "--discount", 0.9, "-o", "m.npz"
+            ).exit_code
+            == 0
+        )
         costs.append(drmdp.read("m.npz").costs)
     assert costs[1].tolist() == (1000 * costs[0]).tolist()
 
@@ -109,7 +131,13 @@ def test_json_has_lines_columns_and_values(run):
     assert found["refused"]
     number, missing, alike, _ = found["findings"]
     assert number["places"] == [
-        {"what": "'$5' is no number", "lines": [40], "column": "Cost", "value": "$5", "word": "line"}
+        {
+            "what": "'$5' is no number",
+            "lines": [40],
+            "column": "Cost",
+            "value": "$5",
+            "word": "line",
+        }
     ]
     assert (missing["kind"], missing["refused"], alike["kind"], alike["refused"]) == (
         "missing",
@@ -131,7 +159,9 @@ def test_gaps_are_refused_cut_or_bridged(run):
     ):
         assert part in result.stderr
     result = run(*estimate, "--gaps", "cut")
-    assert "42 gaps in time: the episode ends there and begins again" in " ".join(result.stdout.split())
+    assert "42 gaps in time: the episode ends there and begins again" in " ".join(
+        result.stdout.split()
+    )
     assert "42 gaps in time: the episode ends there and begins again" in drmdp.read("m.npz").notes
     result = run(*estimate, "--gaps", "bridge")
     assert "further apart than 1 month" in " ".join(result.stdout.split())
@@ -141,15 +171,30 @@ def test_look_alikes_are_warned_of_and_noted(run):
     estimate = ["estimate", "typo.csv", *LOG, *RULES, "--discount", "0.9", "-o", "m.npz"]
     result = run(*estimate)
     assert result.exit_code == 0
-    assert result.stderr.startswith(f"drmdp: warning: typo.csv: line {FAIR}, column 'Condition': 'fiar' (")
-    assert result.stderr.endswith("; --rename fiar=fair if they are the same; --states if all are meant\n")
+    assert result.stderr.startswith(
+        f"drmdp: warning: typo.csv: line {FAIR}, column 'Condition': 'fiar' ("
+    )
+    assert result.stderr.endswith(
+        "; --rename fiar=fair if they are the same; --states if all are meant\n"
+    )
     assert "States fair " in " ".join(result.stdout.split())
     assert ", fiar 1, " in result.stdout
     assert any("looks like 'fair'" in note for note in drmdp.read("m.npz").notes)
-    result = run(*estimate, "--rename", "fiar=fair", "--states", "good,fair,poor", "--actions", "run,repair,replace")
+    result = run(
+        *estimate,
+        "--rename",
+        "fiar=fair",
+        "--states",
+        "good,fair,poor",
+        "--actions",
+        "run,repair,replace",
+    )
     assert (result.exit_code, result.stderr) == (0, "")
     model = drmdp.read("m.npz")
-    assert (list(model.states), list(model.actions)) == (["good", "fair", "poor"], ["run", "repair", "replace"])
+    assert (list(model.states), list(model.actions)) == (
+        ["good", "fair", "poor"],
+        ["run", "repair", "replace"],
+    )
     assert "labels renamed: fiar is fair" in model.notes
 
 
@@ -177,23 +222,41 @@ def test_kernels_have_the_names_of_their_column(run):
     ("args", "message"),
     [
         (["none.csv"], "none.csv: no such file"),
-        (["clean.csv"], "no column 'state' for --state, 'action' for --action (did you mean 'Action'?); there are"),
+        (
+            ["clean.csv"],
+            "no column 'state' for --state, 'action' for --action (did you mean 'Action'?); there are",
+        ),
         (["clean.csv", *LOG, "--by", "Foo"], "no column 'Foo' for --by; there are"),
         (["clean.csv", *LOG, "--step", "moon"], "--step: expected a number, or year, quarter"),
         (["clean.csv", *LOG, "--step", "2"], "--step 2: the times are dates"),
         (["clean.csv", *LOG[:-4], "--gaps", "cut"], "--gaps cut needs --time"),
-        (["clean.csv", *LOG, "--gaps", "jump"], "--gaps is one of refuse, cut, bridge, fill; got 'jump'"),
-        (["clean.csv", *LOG, "--interest", "3"], "--interest: expected a rate and its time, such as '3%/year'; got '3'"),
-        (["clean.csv", *LOG, "--zone", "UTC"], "--zone UTC: the times in column 'Month' have no zone"),
+        (
+            ["clean.csv", *LOG, "--gaps", "jump"],
+            "Invalid value for '--gaps': 'jump' is not one of 'refuse', 'cut', 'bridge', 'fill'",
+        ),
+        (
+            ["clean.csv", *LOG, "--interest", "3"],
+            "--interest: expected a rate and its time, such as '3%/year'; got '3'",
+        ),
+        (
+            ["clean.csv", *LOG, "--zone", "UTC"],
+            "--zone UTC: the times in column 'Month' have no zone",
+        ),
         (["clean.csv", *LOG, "--rename", "x"], "--rename 'x': expected OLD=NEW"),
         (["clean.csv", *LOG, "--separator", ";"], "look separated by ',': --separator ,"),
         (["clean.csv", *LOG, "--encoding", "klingon"], "--encoding klingon is unknown"),
         (["clean.csv", *LOG, "--sheet", "Log"], "--sheet Log: only a workbook (.xlsx) has sheets"),
         (["clean.csv", *LOG, "--header-row", "3"], "no column 'Condition' for --state"),
-        (["clean.csv", *LOG, "--fill-down", "Hall"], "--fill-down: 'Hall' is none of the columns used"),
-        (["clean.csv", *LOG, "--skip-rows-without", "Hall"], "--skip-rows-without: 'Hall' is no column"),
+        (
+            ["clean.csv", *LOG, "--fill-down", "Hall"],
+            "--fill-down: 'Hall' is none of the columns used",
+        ),
+        (
+            ["clean.csv", *LOG, "--skip-rows-without", "Hall"],
+            "--skip-rows-without: 'Hall' is no column",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_one_line_that_speaks_of_options(args, message, run):
     result = run("check", *args)
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
@@ -206,14 +269,21 @@ def test_labels_may_be_numbers(run, tmp_path):
     assert run("estimate", "n.csv", *common, "--states", "2,1,3", "--terminal", "3").exit_code == 0
     assert list(drmdp.read("m.npz").states) == [2, 1, 3]
     result = run("estimate", "n.csv", *common, "--states", "2,3")
-    assert "n.csv: line 2, column 'state': the state 1 is none of those given: 2, 3" in result.stderr
+    assert (
+        "n.csv: line 2, column 'state': the state 1 is none of those given: 2, 3" in result.stderr
+    )
     result = run("estimate", "n.csv", *common, "--states", "2,x")
     assert "line 2, column 'state': the state '1' is none of those given: '2', 'x'" in result.stderr
 
 
 def test_words_of_python_become_options():
     command = click.Command(
-        "c", params=[click.Option(["--by"]), click.Option(["--kernels", "n_kernels"]), click.Option(["--rename"])]
+        "c",
+        params=[
+            click.Option(["--by"]),
+            click.Option(["--kernels", "n_kernels"]),
+            click.Option(["--rename"]),
+        ],
     )
     for text_, said in (
         ("`by='bootstrap'` needs `n_kernels`", "--by bootstrap needs --kernels"),
@@ -229,12 +299,18 @@ def test_words_of_python_become_options():
 def test_a_call_of_estimate_is_a_call_of_check(run):
     """Every option is taken; nothing is written."""
     options = [*LOG, *RULES, "--discount", 0.9, "-o", "model.npz", "--seed", 1]
-    for more in (["--by", "Machine", "--weights", "rows"], ["--by", "posterior", "--kernels", 3, "--prior", 0.5]):
+    for more in (
+        ["--by", "Machine", "--weights", "rows"],
+        ["--by", "posterior", "--kernels", 3, "--prior", 0.5],
+    ):
         assert run("estimate", "clean.csv", *options, *more).exit_code == 0
         Path("model.npz").unlink()
         assert run("check", "clean.csv", *options, *more).exit_code == 0
         assert not Path("model.npz").exists()
-    for bad, message in (("--discount", "--discount: expected a number in [0, 1], got 2"), ("--kernels", "needs --by")):
+    for bad, message in (
+        ("--discount", "--discount: expected a number in [0, 1], got 2"),
+        ("--kernels", "needs --by"),
+    ):
         result = run("check", "clean.csv", *options, bad, 2)
         assert result.exit_code == 2
         assert message in result.stderr
@@ -243,7 +319,14 @@ def test_a_call_of_estimate_is_a_call_of_check(run):
 def test_a_formula_of_costs_is_checked(run):
     options = [*LOG[:-2], *RULES]
     assert (
-        run("check", "clean.csv", *options, "--costs", "CASE WHEN Action = 'repair' THEN 9 ELSE 1 END").exit_code == 0
+        run(
+            "check",
+            "clean.csv",
+            *options,
+            "--costs",
+            "CASE WHEN Action = 'repair' THEN 9 ELSE 1 END",
+        ).exit_code
+        == 0
     )
     result = run("check", "typo.csv", *options, "--costs", "3 * price")
     assert result.exit_code == 2
@@ -257,8 +340,20 @@ def test_the_exit_code_stays_if_nobody_reads_the_output(more, run, tmp_path):
     for name, code in (("clean.csv", 0), ("typo.csv", 4), ("dirty.csv", 2)):
         read, write = os.pipe()
         os.close(read)
-        command = [sys.executable, "-m", "drmdp", "check", name, *LOG, *RULES, "--no-progress", *more]
-        done = subprocess.run(command, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, check=False)
+        command = [
+            sys.executable,
+            "-m",
+            "drmdp",
+            "check",
+            name,
+            *LOG,
+            *RULES,
+            "--no-progress",
+            *more,
+        ]
+        done = subprocess.run(
+            command, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, check=False
+        )
         os.close(write)
         assert (done.returncode, done.stderr) == (code, b"")
 
@@ -270,7 +365,9 @@ def test_times_have_options_of_their_own(run):
             [
                 [
                     row[0],
-                    f"15/{row[1][5:7]}/{row[1][:4]}" if row[1] < "2021" else f"{row[1][5:7]}/15/{row[1][:4]}",
+                    f"15/{row[1][5:7]}/{row[1][:4]}"
+                    if row[1] < "2021"
+                    else f"{row[1][5:7]}/15/{row[1][:4]}",
                     *row[2:],
                 ]
                 for row in rows
@@ -278,11 +375,23 @@ def test_times_have_options_of_their_own(run):
         )
     )
     result = run("check", "two.csv", *LOG, *RULES)
-    cure = "--time-format %d/%m/%Y --time-format %m/%d/%Y reads both, where no cell has two readings"
+    cure = (
+        "--time-format %d/%m/%Y --time-format %m/%d/%Y reads both, where no cell has two readings"
+    )
     assert (result.exit_code, cure in result.stdout) == (2, True)
     formats = ["--time-format", "%d/%m/%Y", "--time-format", "%m/%d/%Y"]
     assert run("check", "two.csv", *LOG, *RULES, *formats, "--interest", "3%/year").exit_code == 0
-    more = [*formats, "--by", "time:year", "--step", "30 days", "--within", "5 days", "--interest", "3%/year"]
+    more = [
+        *formats,
+        "--by",
+        "time:year",
+        "--step",
+        "30 days",
+        "--within",
+        "5 days",
+        "--interest",
+        "3%/year",
+    ]
     assert run("estimate", "two.csv", *LOG, *RULES, *more, "-o", "m.npz").exit_code == 0
     model = drmdp.read("m.npz")
     assert list(map(str, model.kernel_names)) == ["2020", "2021"]
@@ -292,4 +401,7 @@ def test_times_have_options_of_their_own(run):
     result = run("check", "clean.csv", *LOG, *RULES, "--discount", 0.03)
     assert (result.exit_code, "a discount of 0.03 forgets 97%" in result.stdout) == (4, True)
     result = run("estimate", "clean.csv", *LOG, *RULES, "-o", "m.npz")
-    assert (result.exit_code, "give --discount, or --interest such as '3%/year'" in result.stderr) == (2, True)
+    assert (
+        result.exit_code,
+        "give --discount, or --interest such as '3%/year'" in result.stderr,
+    ) == (2, True)

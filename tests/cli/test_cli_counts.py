@@ -18,7 +18,9 @@ ROWS = [("good", "run", 1), ("fair", "run", 3), ("worn", "fix", 9)]
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """The command line in a folder with a log: five machines that wear, and one that was scrapped once while good."""
+    """The command line in a folder with a log: five machines that wear, and one that was scrapped
+    once while good.
+    """
     monkeypatch.chdir(tmp_path)
     lines = ["id,t,state,action,cost"]
     for machine in range(5):
@@ -46,12 +48,28 @@ def test_estimate_and_check_list_thin_pairs(run):
     assert "state 'good', action 'scrap': seen once, and led to 'good'" in found.stdout
     assert "--min-count 5 makes pairs seen fewer times unavailable" in found.stdout
     assert "nothing is odd" not in found.stdout
-    few = run("estimate", "log.csv", *LOG, "--discount", 0.9, "--out", "few.npz", "--min-count", 5, "--start", "rows")
-    assert "seen fewer than 5 times, and so unavailable: scrap when good (once)" in " ".join(few.stdout.split())
+    few = run(
+        "estimate",
+        "log.csv",
+        *LOG,
+        "--discount",
+        0.9,
+        "--out",
+        "few.npz",
+        "--min-count",
+        5,
+        "--start",
+        "rows",
+    )
+    assert "seen fewer than 5 times, and so unavailable: scrap when good (once)" in " ".join(
+        few.stdout.split()
+    )
     model = drmdp.read("few.npz")
     assert not model.available[:, model.actions.index("scrap")].any()
     assert model.start.endswith("transitions began")
-    document = json.loads(run("estimate", "log.csv", *LOG, "--discount", 0.9, "--out", "few.npz", "--json").stdout)
+    document = json.loads(
+        run("estimate", "log.csv", *LOG, "--discount", 0.9, "--out", "few.npz", "--json").stdout
+    )
     assert document["summary"]["start"] == "as the 6 episodes began"
     assert "scrap when good (once)" in document["summary"]["thin"][0]
 
@@ -80,7 +98,9 @@ def test_tables_say_on_how_many_rows_an_action_rests(run):
 
 def test_tables_of_plans_say_on_how_many_rows_they_rest(run):
     """The fewest of all stages, on screen and on the page, as the counts have it."""
-    result = run("horizon", "m.npz", "--stages", 3, "--radius", 0.1, "--out", "p.npz", "--report", "p.html")
+    result = run(
+        "horizon", "m.npz", "--stages", 3, "--radius", 0.1, "--out", "p.npz", "--report", "p.html"
+    )
     assert result.exit_code == 0, result.output
     plan, seen = drmdp.HorizonSolution.load("p.npz"), drmdp.read("m.npz").pair_counts
     fewest = {
@@ -97,14 +117,18 @@ def test_tables_of_plans_say_on_how_many_rows_they_rest(run):
         page = file.read()
     assert '<th scope="col" class="n">fewest rows</th>' in page
     for state, rows in fewest.items():
-        assert re.search(rf"<bdi>{state}</bdi>.*<td class=\"n\"><bdi>{rows}</bdi></td><td class=\"n\">", page)
+        assert re.search(
+            rf"<bdi>{state}</bdi>.*<td class=\"n\"><bdi>{rows}</bdi></td><td class=\"n\">", page
+        )
 
 
 def test_without_counts_there_is_no_column_of_rows(run):
     assert run("instance", "machine", "--states", 8, "--out", "plain.npz").exit_code == 0
     assert "rows" not in run("horizon", "plain.npz", "--stages", 3, "--radius", 0.1).stdout
     result = run("solve", "plain.npz", "--radius", 0.1, "--out", "s.parquet")
-    assert " rows " not in next(line for line in result.stdout.splitlines() if line.split()[:1] == ["state"])
+    assert " rows " not in next(
+        line for line in result.stdout.splitlines() if line.split()[:1] == ["state"]
+    )
     assert "rows" not in polars.read_parquet("s.parquet").columns
     assert "rows" not in json.loads(run("solve", "plain.npz", "--radius", 0.1, "--json").stdout)
 
@@ -124,6 +148,8 @@ def test_averages_start_where_they_are_told_to(run):
     assert f"{np.mean(solution.value):.6g} worst-case cost" in mean("--initial", "uniform")
     assert f"{model.initial @ solution.value:.6g} worst-case cost" in mean()
     for command in (["solve", "m.npz"], ["horizon", "m.npz", "--stages", 3], ["inspect", "m.npz"]):
-        assert "start: in state 'worn'" in run(*command, "--radius", 0.1, "--initial", "worn").stdout
+        assert (
+            "start: in state 'worn'" in run(*command, "--radius", 0.1, "--initial", "worn").stdout
+        )
     wrong = run("solve", "m.npz", "--radius", 0.1, "--initial", "wrn")
     assert (wrong.exit_code, "unknown state to start in 'wrn'" in wrong.stderr) == (2, True)

@@ -1,4 +1,6 @@
-"""Whatever an option, a file or the environment says, the command line ends with a result or with one line."""
+"""Whatever an option, a file or the environment says, the command line ends with a result or with
+one line.
+"""
 
 import json
 import os
@@ -35,9 +37,34 @@ COMMANDS = {
 }
 FEW = ["", "x", "-1", "nan", "99999999999999999999", "\udcff"]
 MANY = [
-    *FEW, "0", "0.5", "inf", "-inf", "1e308", "1e-320", "1e400", "9" * 5000, "2147483648", "é\x1b[2J", "/dev/null", ".",
-    "nowhere/x.npz", "m.npz", "[1]", "{}", "a" * 10_000, "0,1,nan", "1,2", "-0", "1_0", "true", "None", "hex", "idna", "=1",
-]  # fmt: skip
+    *FEW,
+    "0",
+    "0.5",
+    "inf",
+    "-inf",
+    "1e308",
+    "1e-320",
+    "1e400",
+    "9" * 5000,
+    "2147483648",
+    "é\x1b[2J",
+    "/dev/null",
+    ".",
+    "nowhere/x.npz",
+    "m.npz",
+    "[1]",
+    "{}",
+    "a" * 10_000,
+    "0,1,nan",
+    "1,2",
+    "-0",
+    "1_0",
+    "true",
+    "None",
+    "hex",
+    "idna",
+    "=1",
+]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +102,11 @@ def variants(name, values):
     base, params = COMMANDS[name].split(), main.commands[name].params
     arguments = [p for p in params if p.param_type_name == "argument"]
     for param in params:
-        if name == "reproduce" and param.name in ("scale", "only", "spec"):  # these would run for minutes
+        if name == "reproduce" and param.name in (
+            "scale",
+            "only",
+            "spec",
+        ):  # these would run for minutes
             continue
         for value in values:
             if param in arguments:
@@ -85,7 +116,9 @@ def variants(name, values):
                 yield [name, *base, param.opts[-1], value]
 
 
-@pytest.mark.parametrize("values", [FEW, pytest.param(MANY, marks=pytest.mark.fuzz)], ids=["few", "many"])
+@pytest.mark.parametrize(
+    "values", [FEW, pytest.param(MANY, marks=pytest.mark.fuzz)], ids=["few", "many"]
+)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_odd_values_of_options_are_one_line(name, values, folder):
     codes = {ended(args) for args in variants(name, values)}
@@ -99,10 +132,31 @@ def test_every_command_is_tried():
 # ---------------------------------------------------------------------- files
 
 JSON = [
-    b"", b"\xff", b"[" * 100_000, b"{" * 100_000, b"9" * 5000, b'{"1": ' + b"9" * 5000 + b"}", b'{"1": 1, "1": 2}', b'{"1": 1e999}',
-    b'{"1": NaN}', b'{"1": -Infinity}', b'{"1": 1' + b"0" * 400 + b"}", b'{"\\ud800": 1}', b'{"1": "\\u001b[2J"}', b"null", b"1", b'"x"',
-    b"[]", b"{}", b'{"1": {"1": {"1": 1}}}', b'{"1": []}', b'{"": 0}', b"\x00", b'\xef\xbb\xbf{"1": 0}', '{"1": 0}'.encode("utf-16"),
-]  # fmt: skip
+    b"",
+    b"\xff",
+    b"[" * 100_000,
+    b"{" * 100_000,
+    b"9" * 5000,
+    b'{"1": ' + b"9" * 5000 + b"}",
+    b'{"1": 1, "1": 2}',
+    b'{"1": 1e999}',
+    b'{"1": NaN}',
+    b'{"1": -Infinity}',
+    b'{"1": 1' + b"0" * 400 + b"}",
+    b'{"\\ud800": 1}',
+    b'{"1": "\\u001b[2J"}',
+    b"null",
+    b"1",
+    b'"x"',
+    b"[]",
+    b"{}",
+    b'{"1": {"1": {"1": 1}}}',
+    b'{"1": []}',
+    b'{"": 0}',
+    b"\x00",
+    b'\xef\xbb\xbf{"1": 0}',
+    '{"1": 0}'.encode("utf-16"),
+]
 
 
 @pytest.mark.parametrize("content", JSON, ids=lambda content: repr(content[:12]))
@@ -120,11 +174,17 @@ def test_odd_json_is_one_line(content, folder):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: np.zeros((2, 5, 2)), lambda: np.zeros((2, 5, 2)).astype(">f8"), lambda: np.zeros((2, 5, 2), dtype=np.int8),
-        lambda: np.zeros(3), lambda: np.array("x"), lambda: np.zeros((2, 5, 2), dtype=complex), lambda: np.full((2, 5, 2), np.nan),
-        lambda: np.full((2, 5, 2), None), lambda: np.zeros((0, 5, 2)),
+        lambda: np.zeros((2, 5, 2)),
+        lambda: np.zeros((2, 5, 2)).astype(">f8"),
+        lambda: np.zeros((2, 5, 2), dtype=np.int8),
+        lambda: np.zeros(3),
+        lambda: np.array("x"),
+        lambda: np.zeros((2, 5, 2), dtype=complex),
+        lambda: np.full((2, 5, 2), np.nan),
+        lambda: np.full((2, 5, 2), None),
+        lambda: np.zeros((0, 5, 2)),
     ],
-)  # fmt: skip
+)
 def test_odd_arrays_of_costs_are_one_line(make, folder):
     np.save(folder / "odd.npy", make())
     ended(["horizon", "m.npz", "--radius", ".1", "--stages", "2", "--costs", "odd.npy"])
@@ -144,7 +204,9 @@ def test_costs_that_are_no_array_are_named(folder):
         ("bomb", "but the file holds 0"),
         ("../m.npz", "No such file"),
     ):
-        result = CliRunner().invoke(main, f"horizon m.npz --radius .1 --stages 2 --costs {name}.npy".split())
+        result = CliRunner().invoke(
+            main, f"horizon m.npz --radius .1 --stages 2 --costs {name}.npy".split()
+        )
         assert result.exit_code == 2
         assert message in result.stderr
 
@@ -169,9 +231,13 @@ def test_costs_that_are_no_array_are_named(folder):
 )
 def test_odd_environments_are_one_line_or_do_not_matter(environment, folder):
     done = subprocess.run(
-        [sys.executable, "-m", "drmdp", "solve", "m.npz", "--radius", ".1"], capture_output=True, text=True, encoding="utf-8",
-        env={**os.environ, **environment}, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "drmdp", "solve", "m.npz", "--radius", ".1"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, **environment},
+        check=False,
+    )
     assert "Traceback" not in done.stderr
     if "DRMDP_THREADS" in environment:
         assert done.returncode == 2
@@ -185,9 +251,12 @@ def test_odd_environments_are_one_line_or_do_not_matter(environment, folder):
 def test_an_odd_backend_of_matplotlib_is_not_called_a_fault_of_the_program(folder):
     command = "solve m.npz --radius .1 --report r.html"
     done = subprocess.run(
-        [sys.executable, "-m", "drmdp", *command.split()], capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "drmdp", *command.split()],
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "MPLBACKEND": "nonsense"},
-    )  # fmt: skip
+    )
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith(
@@ -208,7 +277,9 @@ def test_a_fault_of_the_program_is_one_line_and_exit_code_1(folder, monkeypatch)
         "drmdp: error: ZeroDivisionError: unforeseen␛[2J; a fault of drmdp: with DRMDP_TRACEBACK=1 it shows where\n"
     )
     monkeypatch.setenv("DRMDP_TRACEBACK", "1")
-    assert isinstance(CliRunner().invoke(main, ["solve", "m.npz", "--radius", ".1"]).exception, ZeroDivisionError)
+    assert isinstance(
+        CliRunner().invoke(main, ["solve", "m.npz", "--radius", ".1"]).exception, ZeroDivisionError
+    )
 
 
 # ---------------------------------------------------------------------- names that spreadsheets run
@@ -223,13 +294,18 @@ def test_names_that_spreadsheets_run_are_written_only_on_request(folder):
     result = CliRunner().invoke(main, command.split())
     assert result.exit_code == 2
     assert (
-        "a spreadsheet may run the name \"=cmd|' /C calc'!A0\" as a formula; --keep-formulas writes it" in result.stderr
+        "a spreadsheet may run the name \"=cmd|' /C calc'!A0\" as a formula; --keep-formulas writes it"
+        in result.stderr
     )
     assert not (folder / "t.csv").exists()
     assert CliRunner().invoke(main, [*command.split(), "--keep-formulas"]).exit_code == 0
     assert drmdp.estimate("t.csv", cost="cost", discount=0.5, unvisited="unavailable").n_states <= 5
     harmless = drmdp.Model(
-        np.full((2, 1, 2), 0.5), costs=np.zeros(2), discount=0.5, states=["-1", "+2.5"], actions=["a-b"]
+        np.full((2, 1, 2), 0.5),
+        costs=np.zeros(2),
+        discount=0.5,
+        states=["-1", "+2.5"],
+        actions=["a-b"],
     )
     drmdp.write(harmless, "formula.npz")
     (folder / "f.json").write_text(json.dumps({"-1": "a-b", "+2.5": "a-b"}))
@@ -238,11 +314,18 @@ def test_names_that_spreadsheets_run_are_written_only_on_request(folder):
 
 def test_names_that_no_text_can_hold_are_refused(folder):
     model = drmdp.Model(
-        np.full((2, 2, 2), 0.5), rewards=np.zeros(2), discount=0.5, states=["\ud800", "b"], actions=["\ud801", "c"]
+        np.full((2, 2, 2), 0.5),
+        rewards=np.zeros(2),
+        discount=0.5,
+        states=["\ud800", "b"],
+        actions=["\ud801", "c"],
     )
     drmdp.write(model, "odd.npz")
     (folder / "o.json").write_text(json.dumps({"\ud800": "c", "b": "c"}))
-    for command in ("simulate odd.npz o.json -n 3 --steps 3 --out u.csv", "convert odd.npz odd.tra"):
+    for command in (
+        "simulate odd.npz o.json -n 3 --steps 3 --out u.csv",
+        "convert odd.npz odd.tra",
+    ):
         result = CliRunner().invoke(main, command.split())
         assert result.exit_code == 2
         assert "no text can hold" in result.stderr

@@ -1,4 +1,6 @@
-"""The command line past one machine: what is solved, resumed, foreseen and refused, and who reads the folders it writes."""
+"""The command line past one machine: what is solved, resumed, foreseen and refused, and who reads
+the folders it writes.
+"""
 
 import json
 
@@ -11,7 +13,7 @@ import ranges
 from drmdp import formats
 from drmdp.cli import main
 from drmdp.cluster.plan import LIBRARIES, exchanges, plan
-from drmdp.cluster.source import Source
+from drmdp.cluster.source import DirectorySource
 
 BALL = ("--radius", "0.1")
 LOCAL = ("--cluster", "local", "--parts", "3", "--threads", "1")
@@ -51,7 +53,9 @@ def test_a_solution_in_a_folder_has_the_bits_of_one_process(run, whole, tmp_path
         assert text in result.stdout
 
 
-def test_numbers_are_printed_as_json_and_arrays_only_where_no_folder_holds_them(run, whole, tmp_path):
+def test_numbers_are_printed_as_json_and_arrays_only_where_no_folder_holds_them(
+    run, whole, tmp_path
+):
     found = json.loads(run("solve", "small.drmdp", *BALL, *LOCAL, "--json").stdout)
     assert found["status"] == "solved"
     assert found["lower"] == whole.lower.tolist()
@@ -67,9 +71,9 @@ def test_a_folder_is_a_policy_wherever_a_saved_solution_is(run, whole, tmp_path)
     run("solve", "small.drmdp", *BALL, *LOCAL, "--out", out)
     whole.save(tmp_path / "whole.npz")
     for verb in ("evaluate", "simulate", "inspect"):
-        ball = () if verb == "simulate" else BALL
+        ambiguity = () if verb == "simulate" else BALL
         one, other = (
-            json.loads(run(verb, "small.drmdp", policy, *ball, "--json").stdout)
+            json.loads(run(verb, "small.drmdp", policy, *ambiguity, "--json").stdout)
             for policy in (out, tmp_path / "whole.npz")
         )
         for timed in ("seconds", "settings"):
@@ -81,8 +85,8 @@ def test_a_folder_is_a_policy_wherever_a_saved_solution_is(run, whole, tmp_path)
 
 
 def test_a_run_that_was_stopped_is_resumed(run, folder, tmp_path):
-    ball, checkpoint, out = drmdp.Wasserstein(0.1), tmp_path / "run1", tmp_path / "found"
-    whole = drmdp.solve(formats.read(folder / "slow.drmdp"), ball, threads=1)
+    ambiguity, checkpoint, out = drmdp.Wasserstein(0.1), tmp_path / "run1", tmp_path / "found"
+    whole = drmdp.solve(formats.read(folder / "slow.drmdp"), ambiguity, threads=1)
 
     def stop(record):
         if record.iteration == 1:
@@ -90,7 +94,12 @@ def test_a_run_that_was_stopped_is_resumed(run, folder, tmp_path):
 
     with pytest.raises(RuntimeError, match="as if"):
         drmdp.solve(
-            folder / "slow.drmdp", ball, cluster=drmdp.cluster.Local(3), checkpoint=checkpoint, out=out, callback=stop
+            folder / "slow.drmdp",
+            ambiguity,
+            cluster=drmdp.cluster.Local(3),
+            checkpoint=checkpoint,
+            out=out,
+            callback=stop,
         )
     result = run("resume", checkpoint)
     assert result.exit_code == 0, result.output
@@ -112,8 +121,14 @@ def test_a_log_has_a_line_with_gap_exchanges_and_bytes_for_every_check(run):
 
 
 REFUSED = {
-    "no such cluster": (("--cluster", "spark"), "--cluster: expected one of local, ray, mpi, got 'spark'"),
-    "workers that take turns": (("--cluster", "local", "--workers", "2"), "--workers: --cluster local has none"),
+    "no such cluster": (
+        ("--cluster", "spark"),
+        "Invalid value for '--cluster': 'spark' is not one of 'local', 'ray', 'mpi'",
+    ),
+    "workers that take turns": (
+        ("--cluster", "local", "--workers", "2"),
+        "--workers: --cluster local has none",
+    ),
     "ranges of ray": (("--cluster", "ray", "--parts", "2"), "--parts: --cluster ray has none"),
     "workers of nobody": (("--workers", "2"), "--workers: goes with --cluster"),
     "no parts": (("--cluster", "local", "--parts", "0"), "--parts"),
@@ -121,16 +136,25 @@ REFUSED = {
         ("--cluster", "ray", "--address", "nowhere"),
         "--address: expected auto or host:port of a Ray cluster",
     ),
-    "a client": (("--cluster", "ray", "--address", "ray://a:10001"), "--address: expected auto or host:port"),
+    "a client": (
+        ("--cluster", "ray", "--address", "ray://a:10001"),
+        "--address: expected auto or host:port",
+    ),
     "nobody there": (
         ("--cluster", "ray", "--address", "127.0.0.1:1"),
         "--address: nobody answers at 127.0.0.1:1: Conn",
     ),
-    "a nature that helps": ((*LOCAL, "--nature", "cooperative"), "a nature that helps leaves it by pair"),
+    "a nature that helps": (
+        (*LOCAL, "--nature", "cooperative"),
+        "a nature that helps leaves it by pair",
+    ),
     "a checkpoint alone": (("--checkpoint", "run1"), "--checkpoint: goes with --cluster"),
     "a report": ((*LOCAL, "--report", "x.html"), "--report: is not for --cluster"),
     "a start": ((*LOCAL, "--start", "x.npz"), "--start: is not for --cluster"),
-    "another method": ((*LOCAL, "--method", "anderson"), "--method: on a cluster take policy-iteration"),
+    "another method": (
+        (*LOCAL, "--method", "anderson"),
+        "--method: on a cluster take policy-iteration",
+    ),
     "over the model": ((*LOCAL, "--out", "small.drmdp"), "--out: would overwrite small.drmdp"),
 }
 
@@ -175,7 +199,9 @@ def test_a_dry_run_of_a_file_is_refused(run, folder):
 @pytest.mark.parametrize("support", ["observed", "all"])
 @pytest.mark.parametrize("parts", [1, 3])
 def test_exchanges_and_bytes_are_those_of_the_formula(folder, support, parts):
-    """One vector of all states for each sweep, proof and product, and for each chain that depends on v."""
+    """One vector of all states for each sweep, proof and product, and for each chain that depends
+    on v.
+    """
     from drmdp.cluster.local import LocalEngine
 
     engines, start = [], LocalEngine.__init__
@@ -188,8 +214,10 @@ def test_exchanges_and_bytes_are_those_of_the_formula(folder, support, parts):
     formats.write(ranges.model(S=ranges.LARGE, A=2, N=2), path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LocalEngine, "__init__", watched)
-        ball = drmdp.Wasserstein(0.1, support=support)
-        found = drmdp.solve(path, ball, cluster=drmdp.cluster.Local(parts, threads=1), rtol=1e-3)
+        ambiguity = drmdp.Wasserstein(0.1, support=support)
+        found = drmdp.solve(
+            path, ambiguity, cluster=drmdp.cluster.Local(parts, threads=1), rtol=1e-3
+        )
     (engine,) = engines
     calls, traffic = engine.traffic.calls, engine.traffic
     assert calls["sweep"] == found.kernel_passes
@@ -197,15 +225,24 @@ def test_exchanges_and_bytes_are_those_of_the_formula(folder, support, parts):
     assert calls["chain"] == found.n_iters  # policy iteration without a Hoffman–Karp step
     assert traffic.exchanges == exchanges(calls) == found.settings["exchanges"]
     assert traffic.bytes == 8 * ranges.LARGE * (len(engine.ranges) - 1) * traffic.exchanges
-    assert plan(Source(str(path)), ball, parts, True).exchange * traffic.exchanges == traffic.bytes
+    assert (
+        plan(DirectorySource(str(path)), ambiguity, parts, True).exchange * traffic.exchanges
+        == traffic.bytes
+    )
 
 
 def test_the_memory_that_is_foreseen_grows_with_a_range_and_with_the_states(folder, tmp_path):
-    ball = drmdp.Wasserstein(0.1)
+    ambiguity = drmdp.Wasserstein(0.1)
     formats.write(ranges.model(S=4 * ranges.LARGE, A=2, N=2), tmp_path / "larger.drmdp")
     formats.write(ranges.model(S=ranges.LARGE, A=2, N=2), tmp_path / "large.drmdp")
-    larger, large = (Source(str(tmp_path / f"{name}.drmdp")) for name in ("larger", "large"))
-    one, four, grown = plan(large, ball, 1, False), plan(large, ball, 4, False), plan(larger, ball, 4, False)
+    larger, large = (
+        DirectorySource(str(tmp_path / f"{name}.drmdp")) for name in ("larger", "large")
+    )
+    one, four, grown = (
+        plan(large, ambiguity, 1, False),
+        plan(large, ambiguity, 4, False),
+        plan(larger, ambiguity, 4, False),
+    )
     assert one.worker > four.worker
     assert one.mapped == pytest.approx(4 * four.mapped, rel=0.1)
     own, more = four.worker - LIBRARIES, grown.worker - LIBRARIES

@@ -1,4 +1,6 @@
-"""`drmdp sweep`, `inspect`, `simulate` and `horizon`: what they print and write, and one line for every mistake."""
+"""`drmdp sweep`, `inspect`, `simulate` and `horizon`: what they print and write, and one line for
+every mistake.
+"""
 
 import json
 import math
@@ -10,9 +12,9 @@ from click.testing import CliRunner
 
 import drmdp
 from drmdp import instances, policies, radius
-from drmdp.bellman.exact import ExactOperator
 from drmdp.cli import main
-from drmdp.cli.sweep import _chosen
+from drmdp.cli.verbs.sweep import _chosen
+from drmdp.operators.exact import ExactOperator
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +24,11 @@ def folder(tmp_path_factory):
     drmdp.write(machine, folder / "machine.npz")
     drmdp.write(instances.perturb(instances.machine(6), 5, seed=8), folder / "held.npz")
     rewards = drmdp.Model(
-        machine.kernels, rewards=-machine.costs, discount=0.8, states=machine.states, actions=machine.actions
+        machine.kernels,
+        rewards=-machine.costs,
+        discount=0.8,
+        states=machine.states,
+        actions=machine.actions,
     )
     drmdp.write(rewards, folder / "rewards.npz")
     drmdp.write(instances.perturb(instances.garnet(90, 4, seed=1), 2), folder / "wide.npz")
@@ -40,7 +46,9 @@ def run(folder, monkeypatch):
         result = CliRunner().invoke(main, [str(arg) for arg in args])
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
         assert result.exit_code == code, result.stderr
-        assert all(len(line) <= 80 for line in result.stdout.splitlines()) or "--json" in args, result.stdout
+        assert all(len(line) <= 80 for line in result.stdout.splitlines()) or "--json" in args, (
+            result.stdout
+        )
         return result
 
     return run
@@ -59,7 +67,17 @@ def test_sweep_is_the_path_of_the_library(run, folder, name):
     path = radius.path(model, BALL, 5)
     options = ("--metric", "L1", "--radii", 5)
     found = document(
-        run("sweep", f"{name}.npz", *options, "--critical", "--precision", 0.01, "--samples", 50, "--json")
+        run(
+            "sweep",
+            f"{name}.npz",
+            *options,
+            "--critical",
+            "--precision",
+            0.01,
+            "--samples",
+            50,
+            "--json",
+        )
     )
     assert found["status"] == "solved"
     assert np.allclose([point["radius"] for point in found["points"]], path.radii)
@@ -90,38 +108,42 @@ def test_sweep_chooses(run, folder):
     text = run(*options, "--folds", 2).stdout
     assert "held out" in text
     assert "*" in text
-    assert _chosen(radius.cross_validate(model, drmdp.Wasserstein(0), [0, 0.2, 0.4], 2), BALL) in " ".join(text.split())
+    assert _chosen(
+        radius.cross_validate(model, drmdp.Wasserstein(0), [0, 0.2, 0.4], 2), BALL
+    ) in " ".join(text.split())
 
 
 def test_a_chosen_radius_says_how_far_others_do_the_same():
     samples = np.array([[1.0, 2.0], [1.0, 2.0], [3.0, 3.0], [1.0, 2.0]])
-    radii, ball = np.array([0.0, 0.1, 0.2, 0.3]), drmdp.Wasserstein(1.0)
+    radii, ambiguity = np.array([0.0, 0.1, 0.2, 0.3]), drmdp.Wasserstein(1.0)
     least = "radius 0 by mean over 2 held-out kernels; the policies of radii up to 0.1 do the same under each of them; "
-    least += "there no doubt about the data is considered, and the value is no bound"
-    assert _chosen(radius.Choice(radii, radii, samples, False, "mean"), ball) == least
+    least += "at radius 0 no doubt about the data is considered, and the value is no bound"
+    assert _chosen(radius.Choice(radii, radii, samples, False, "mean"), ambiguity) == least
     assert (
-        _chosen(radius.Choice(radii, radii, samples, True, "mean"), ball)
+        _chosen(radius.Choice(radii, radii, samples, True, "mean"), ambiguity)
         == "radius 0.2 by mean over 2 held-out kernels"
     )
 
 
 def test_sweep_of_many_states(run):
-    text = run("sweep", "wide.npz", "--radii", "0.0,0.5,1.0", "--critical", "--precision", 0.2).stdout
+    text = run(
+        "sweep", "wide.npz", "--radii", "0.0,0.5,1.0", "--critical", "--precision", 0.2
+    ).stdout
     assert "unconstrained from" in text
 
 
 @pytest.mark.parametrize("name", ["machine", "rewards"])
 def test_inspect(run, folder, name):
-    model, ball = drmdp.read(folder / f"{name}.npz"), drmdp.Wasserstein(0.3)
-    solution = drmdp.solve(model, ball)
+    model, ambiguity = drmdp.read(folder / f"{name}.npz"), drmdp.Wasserstein(0.3)
+    solution = drmdp.solve(model, ambiguity)
     found = document(run("inspect", f"{name}.npz", "--radius", 0.3, "--loss", 1.5, "--json"))
-    values = policies.values(model, ball, solution.policy)
+    values = policies.values(model, ambiguity, solution.policy)
     assert np.allclose(found["mean"], values.mean)
     assert np.allclose(found["by_kernel"], values.by_kernel)
     assert np.allclose(found["worst"]["value"], solution.value, atol=1e-5)
-    near = policies.near_optimal(model, ball, solution, 1.5)
+    near = policies.near_optimal(model, ambiguity, solution, 1.5)
     assert found["actions_once"]["near"] == near.near.tolist()
-    rounded = policies.deterministic(model, ball, solution)
+    rounded = policies.deterministic(model, ambiguity, solution)
     assert np.allclose(found["deterministic"]["loss"], rounded.loss, atol=1e-5)
     assert len(found["bent"]) == 8
     text = run("inspect", f"{name}.npz", "--radius", 0.3, "--loss", 1.5, "--bent", 3).stdout
@@ -152,7 +174,18 @@ def test_simulate(run, folder, tmp_path):
 
 def test_horizon(run, folder):
     model = drmdp.read(folder / "rewards.npz")
-    args = ("horizon", "rewards.npz", "--radius", 0.2, "--stages", 7, "--stage-discount", 1, "--final", "final.json")
+    args = (
+        "horizon",
+        "rewards.npz",
+        "--radius",
+        0.2,
+        "--stages",
+        7,
+        "--stage-discount",
+        1,
+        "--final",
+        "final.json",
+    )
     found = document(run(*args, "--json"))
     final = [{"1": 2.5, "R1": 3}.get(state, 0) for state in model.states]
     plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.2), 7, final, discount=1)
@@ -167,7 +200,9 @@ def test_horizon_with_the_costs_of_each_stage(run, folder):
     model = drmdp.read(folder / "machine.npz")
     costs = np.random.default_rng(0).uniform(size=(3, model.n_states, model.n_actions))
     np.save(folder / "costs.npy", costs)
-    found = run("horizon", "machine.npz", "--radius", 0.2, "--stages", 3, "--costs", "costs.npy", "--json")
+    found = run(
+        "horizon", "machine.npz", "--radius", 0.2, "--stages", 3, "--costs", "costs.npy", "--json"
+    )
     plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.2), 3, costs=costs)
     np.testing.assert_allclose(json.loads(found.stdout)["value"], plan.value)
 
@@ -184,23 +219,29 @@ def test_an_interrupted_path_is_printed_and_its_exit_code_kept(run, monkeypatch)
 
     monkeypatch.setattr(ExactOperator, "update", update)
     more = ("--critical", "--held-out", "held.npz")
-    found = document(run("sweep", "machine.npz", "--radii", "0,0.1,0.2,0.3", *more, "--json", code=130))
+    found = document(
+        run("sweep", "machine.npz", "--radii", "0,0.1,0.2,0.3", *more, "--json", code=130)
+    )
     assert found["status"] == "interrupted"
     assert 0 < len(found["points"]) < 4
     assert "critical" not in found
     assert "choice" not in found
 
 
-@pytest.mark.parametrize("more", [(), ("--critical",), ("--folds", 2), ("--held-out", "held.npz")], ids=str)
+@pytest.mark.parametrize(
+    "more", [(), ("--critical",), ("--folds", 2), ("--held-out", "held.npz")], ids=str
+)
 def test_a_sweep_that_has_no_time_says_so(run, more):
-    found = document(run("sweep", "machine.npz", "--radii", 4, "--max-seconds", 0, *more, "--json", code=3))
+    found = document(
+        run("sweep", "machine.npz", "--radii", 4, "--max-seconds", 0, *more, "--json", code=3)
+    )
     assert found["status"] == "time_limit"
     assert len(found["points"]) == 1
 
 
 def test_folds_that_have_no_time_do_not_cost_the_path(run, monkeypatch):
     def late(*args, **given):
-        monkeypatch.setattr("drmdp.core.clock.now", lambda: math.inf)
+        monkeypatch.setattr("drmdp.ui.clock.now", lambda: math.inf)
         raise drmdp.InputError("max_seconds: too short")
 
     monkeypatch.setattr(radius, "cross_validate", late)
@@ -220,7 +261,13 @@ def test_a_horizon_that_has_no_time_says_so(run):
 
 @pytest.mark.parametrize(
     "options",
-    ["--folds 2 --by 2", "--folds 2 --by median", "--folds 9", "--held-out wide.npz", "--critical --precision 0"],
+    [
+        "--folds 2 --by 2",
+        "--folds 2 --by median",
+        "--folds 9",
+        "--held-out wide.npz",
+        "--critical --precision 0",
+    ],
 )
 def test_what_comes_after_the_path_is_checked_before_it(run, monkeypatch, options):
     def path(*args, **given):
@@ -267,9 +314,18 @@ def test_an_interrupted_search_keeps_the_path(run, monkeypatch):
             "--kernel: expected mean, worst or the name of a kernel (0, 1, 2, 3), got '9'",
         ),
         ("simulate machine.npz solution.npz --start 77", "start: unknown state '77'"),
-        ("simulate machine.npz solution.npz --out log.txt", "log.txt: trajectories are written to a .csv file"),
-        ("horizon machine.npz --radius .1 --stages 0", "--stages: expected a whole number from 1 to 1,000,000, got 0"),
-        ("horizon machine.npz --radius .1 --stages 2 --final bad.json", "bad.json: expected states of the model"),
+        (
+            "simulate machine.npz solution.npz --out log.txt",
+            "log.txt: trajectories are written to a .csv file",
+        ),
+        (
+            "horizon machine.npz --radius .1 --stages 0",
+            "--stages: expected a whole number from 1 to 1,000,000, got 0",
+        ),
+        (
+            "horizon machine.npz --radius .1 --stages 2 --final bad.json",
+            "bad.json: expected states of the model",
+        ),
         ("horizon machine.npz --radius .1 --stages 2 --final none.json", "none.json"),
         (
             "horizon machine.npz --radius .1 --stages 2 --costs bad.json",
@@ -287,9 +343,14 @@ def test_mistakes_are_one_line(run, args, message):
 
 
 def test_a_plan_of_the_shell_is_evaluated_and_simulated(run, folder):
-    """`horizon --out`, then `evaluate` and `simulate` of the file, with one model and with a model for each stage."""
-    model, ball = drmdp.read(folder / "machine.npz"), drmdp.Wasserstein(0.2)
-    np.save(folder / "stage_costs.npy", np.random.default_rng(0).uniform(size=(4, model.n_states, model.n_actions)))
+    """`horizon --out`, then `evaluate` and `simulate` of the file, with one model and with a model
+    for each stage.
+    """
+    model, ambiguity = drmdp.read(folder / "machine.npz"), drmdp.Wasserstein(0.2)
+    np.save(
+        folder / "stage_costs.npy",
+        np.random.default_rng(0).uniform(size=(4, model.n_states, model.n_actions)),
+    )
     args = (
         "--stages",
         4,
@@ -308,16 +369,27 @@ def test_a_plan_of_the_shell_is_evaluated_and_simulated(run, folder):
     assert "<svg" in (folder / "plan.html").read_text()
     again = document(run("evaluate", "machine.npz", "plan.npz", "--radius", 0.2, "--json"))
     np.testing.assert_allclose(again["value"], plan.value)
-    assert "likeliest action by stage" in run("evaluate", "machine.npz", "plan.npz", "--radius", 0.2).stdout
-    made = document(run("simulate", "machine.npz", "plan.npz", "--kernel", "worst", "--radius", 0.2, "--json"))
-    exact = drmdp.simulate(model, plan, drmdp.evaluate(model, ball, plan).kernels).totals
+    assert (
+        "likeliest action by stage"
+        in run("evaluate", "machine.npz", "plan.npz", "--radius", 0.2).stdout
+    )
+    made = document(
+        run("simulate", "machine.npz", "plan.npz", "--kernel", "worst", "--radius", 0.2, "--json")
+    )
+    exact = drmdp.simulate(model, plan, drmdp.evaluate(model, ambiguity, plan).kernels).totals
     np.testing.assert_allclose(made["totals"], exact)
     assert made["steps"] == 4
     assert "Beyond" not in run("simulate", "machine.npz", "plan.npz").stdout
     assert "Beyond" in run("simulate", "machine.npz", "solution.npz").stdout
     other = drmdp.instances.perturb(drmdp.instances.machine(6), 3, seed=9)
     drmdp.write(
-        drmdp.Model(other.kernels, costs=other.costs, discount=0.8, states=model.states, actions=model.actions),
+        drmdp.Model(
+            other.kernels,
+            costs=other.costs,
+            discount=0.8,
+            states=model.states,
+            actions=model.actions,
+        ),
         folder / "later.npz",
     )
     several = ("machine.npz", "later.npz", "later.npz")
@@ -331,7 +403,9 @@ def test_a_plan_of_the_shell_is_evaluated_and_simulated(run, folder):
     assert "--stages" in run("horizon", "machine.npz", "--radius", 0.2, code=2).stderr
     assert (
         "would overwrite machine.npz"
-        in run("horizon", "machine.npz", "--radius", 0.2, "--stages", 2, "--out", "machine.npz", code=2).stderr
+        in run(
+            "horizon", "machine.npz", "--radius", 0.2, "--stages", 2, "--out", "machine.npz", code=2
+        ).stderr
     )
 
 
@@ -342,7 +416,9 @@ def test_pictures_of_saved_results(run, folder):
         run("plot", "solution.npz", "--kind", kind, "--out", f"{kind}.svg")
         assert "<svg" in (folder / f"{kind}.svg").read_text()
     for kind in ("values", "kernel", "transitions"):
-        run("plot", "solution.npz", "--kind", kind, "--model", "machine.npz", "--out", f"{kind}.png")
+        run(
+            "plot", "solution.npz", "--kind", kind, "--model", "machine.npz", "--out", f"{kind}.png"
+        )
         assert (folder / f"{kind}.png").read_bytes().startswith(b"\x89PNG")
     run("plot", "drawn.npz", "--out", "plan.pdf")
     assert (folder / "plan.pdf").read_bytes().startswith(b"%PDF")
@@ -350,7 +426,10 @@ def test_pictures_of_saved_results(run, folder):
         "--model: a picture of the values needs it"
         in run("plot", "solution.npz", "--kind", "values", "--out", "v.png", code=2).stderr
     )
-    assert "--kind: expected one of" in run("plot", "solution.npz", "--kind", "cake", "--out", "v.png", code=2).stderr
+    assert (
+        "Invalid value for '--kind': 'cake' is not one of 'policy', 'map'"
+        in run("plot", "solution.npz", "--kind", "cake", "--out", "v.png", code=2).stderr
+    )
     run("plot", "solution.npz", "--kind", "map", "--shape", "2x3", "--out", "map.png")
     for options, message in (
         (("map", "--shape", "3x5"), "a grid of 3 × 5 has 15 places, the model 6 states"),
@@ -358,14 +437,50 @@ def test_pictures_of_saved_results(run, folder):
         (("policy", "--shape", "2x3"), "--shape: it goes with --kind map"),
         (("map",), "states are not named by two numbers each"),
     ):
-        assert message in run("plot", "solution.npz", "--out", "v.png", "--kind", *options, code=2).stderr
+        assert (
+            message
+            in run("plot", "solution.npz", "--out", "v.png", "--kind", *options, code=2).stderr
+        )
     assert "a picture is a .png" in run("plot", "solution.npz", "--out", "v.txt", code=2).stderr
     run("plot", "drawn.npz", "--kind", "map", "--shape", "2x3", "--stage", 2, "--out", "map2.png")
     for given, options, message in (
         ("drawn.npz", ("--kind", "kernel"), "--kind: a plan has pictures of"),
-        ("drawn.npz", ("--kind", "map", "--shape", "2x3", "--stage", 3), "stage: expected a whole number from 0 to 2"),
+        (
+            "drawn.npz",
+            ("--kind", "map", "--shape", "2x3", "--stage", 3),
+            "stage: expected a whole number from 0 to 2",
+        ),
         ("drawn.npz", ("--stage", 1), "--stage: it goes with --kind map"),
         ("solution.npz", ("--stage", 1), "--stage: it is of a plan"),
     ):
         assert message in run("plot", given, *options, "--out", "v.png", code=2).stderr
     assert "missing.npz" in run("plot", "missing.npz", "--out", "v.png", code=2).stderr
+
+
+def test_a_sweep_over_levels_calls_them_so_and_has_shares_of_the_way_from_1(run):
+    text = run("sweep", "machine.npz", "--set", "reweight-cvar", "--radii", "0.25,0.5,1").stdout
+    head, *rows = (line.split() for line in text.splitlines() if "%" in line or "share" in line)
+    assert head[:2] == ["level", "share"]
+    assert [row[:2] for row in rows] == [["0.25", "100.0%"], ["0.5", "66.7%"], ["1", "0.0%"]]
+    assert "radius" not in text
+
+
+def test_the_help_of_sweep_says_what_its_table_has(run):
+    text = " ".join(run("sweep", "--help").stdout.split())
+    assert '"held out" is the mean value' in text
+    assert '"its worst" the value' in text
+    assert "* marks the radius that is chosen" in text
+
+
+def test_of_one_kernel_inspect_tells_no_range(run, folder):
+    drmdp.write(instances.machine(6), folder / "one.npz")
+    assert "One kernel" not in run("inspect", "one.npz", "--radius", 0.1).stdout
+    assert "One kernel" in run("inspect", "machine.npz", "--radius", 0.1).stdout
+
+
+def test_one_kernel_cannot_be_held_out(run, folder):
+    drmdp.write(instances.machine(6), folder / "one.npz")
+    said = run("sweep", "one.npz", "--folds", 2, code=2).stderr
+    assert "--folds: the model has one kernel with positive weight, nothing can be held out" in said
+    assert "drmdp estimate --by parts, or --by COLUMN" in said
+    assert "--set counts" in said

@@ -10,13 +10,26 @@ from click.testing import CliRunner
 
 import drmdp
 from drmdp.cli import main
+from drmdp.cli.verbs.redo import _compared, _old_set
 
 pytest.importorskip("polars")
 STATES, ACTIONS = ["good", "worn", "broken"], ["run", "service", "replace"]
 OPTIONS = [
-    "--episode", "machine", "--time", "month", "--state", "condition", "--cost", "cost", "--states", ",".join(STATES),
-    "--actions", ",".join(ACTIONS), "--discount", "0.95",
-]  # fmt: skip
+    "--episode",
+    "machine",
+    "--time",
+    "month",
+    "--state",
+    "condition",
+    "--cost",
+    "cost",
+    "--states",
+    ",".join(STATES),
+    "--actions",
+    ",".join(ACTIONS),
+    "--discount",
+    "0.95",
+]
 PAID = {"run": 10, "service": 120, "replace": 600}
 
 
@@ -27,7 +40,9 @@ def run(*given, code=0):
 
 
 def months(path, n, shift=0.0, machines=30):
-    """A log of n months; from the thirteenth on worn machines break more often. The first months are the same whatever n is."""
+    """A log of n months; from the thirteenth on worn machines break more often. The first months
+    are the same whatever n is.
+    """
     with open(path, "w", newline="") as stream:
         log = csv.writer(stream)
         log.writerow(["machine", "month", "condition", "action", "cost", "age"])
@@ -90,7 +105,9 @@ def test_next_month_again(year):
     assert told["transitions"] == [132, 144]
     grown = {(own["state"], own["action"]): own["rows"] for own in told["pairs"]}
     assert grown == {
-        key: [before[key].sum(), row.sum()] for key, row in after.items() if row.sum() != before[key].sum()
+        key: [before[key].sum(), row.sum()]
+        for key, row in after.items()
+        if row.sum() != before[key].sum()
     }
     new = drmdp.read("next/by.npz")
     run("estimate", "13.csv", *OPTIONS, "-o", "hand.npz")
@@ -99,7 +116,10 @@ def test_next_month_again(year):
     hand = drmdp.solve(new, drmdp.Wasserstein(0.1, metric="l1"))
     assert np.array_equal(rule.value, hand.value)
     old = drmdp.read("by.npz")
-    assert told["value"] == [old.initial @ drmdp.Solution.load("rule.npz").value, new.initial @ rule.value]
+    assert told["value"] == [
+        old.initial @ drmdp.Solution.load("rule.npz").value,
+        new.initial @ rule.value,
+    ]
     later = json.loads(run("redo", "by.npz", "--log", "30.csv", "--json"))
     for tested, rows in ((told["within"], after), (later["within"], rows_of("30.csv"))):
         assert len(tested) == len(before)
@@ -121,7 +141,19 @@ def test_next_month_again(year):
 
 
 def test_the_same_log_changes_nothing(year):
-    run("estimate", "12.csv", *OPTIONS, "--by", "posterior", "--kernels", 5, "--seed", 3, "-o", "by.drmdp")
+    run(
+        "estimate",
+        "12.csv",
+        *OPTIONS,
+        "--by",
+        "posterior",
+        "--kernels",
+        5,
+        "--seed",
+        3,
+        "-o",
+        "by.drmdp",
+    )
     run(
         "solve",
         "by.drmdp",
@@ -146,11 +178,25 @@ def test_the_same_log_changes_nothing(year):
 
 def test_new_states_are_told(year):
     run("estimate", "12.csv", *OPTIONS[:-6], "--discount", "0.95", "-o", "free.npz")
-    text = (year / "12.csv").read_text() + "99,0,good,run,10,0\n99,1,lost,run,10,1\n99,2,good,run,10,2\n"
+    text = (
+        year / "12.csv"
+    ).read_text() + "99,0,good,run,10,0\n99,1,lost,run,10,1\n99,2,good,run,10,2\n"
     (year / "lost.csv").write_text(text)
     (year / "free").mkdir()
-    assert "unvisited" in run("redo", "free.npz", "--log", "lost.csv", code=2)  # a pair that needs a rule
-    run("estimate", "12.csv", *OPTIONS[:-6], "--discount", "0.95", "--unvisited", "unavailable", "-o", "free.npz")
+    assert "unvisited" in run(
+        "redo", "free.npz", "--log", "lost.csv", code=2
+    )  # a pair that needs a rule
+    run(
+        "estimate",
+        "12.csv",
+        *OPTIONS[:-6],
+        "--discount",
+        "0.95",
+        "--unvisited",
+        "unavailable",
+        "-o",
+        "free.npz",
+    )
     run("solve", "free.npz", "--radius", 0.1, "--out", "r.npz")
     text = run("redo", "free.npz", "--log", "lost.csv")
     assert "New states" in text
@@ -161,7 +207,10 @@ def test_stages_go_to_a_folder_that_horizon_reads_and_redo_repeats(year):
     staged = [*OPTIONS, "--stage", "age", "--bands", 6, "--partial", "pooled"]
     text = run("estimate", "12.csv", *staged, "-o", "season")
     assert "age 6 … age 11" in text
-    assert sorted(file.name for file in (year / "season").iterdir()) == ["000-age-0.npz", "001-age-6.npz"]
+    assert sorted(file.name for file in (year / "season").iterdir()) == [
+        "000-age-0.npz",
+        "001-age-6.npz",
+    ]
     text = run(
         "horizon",
         "season",
@@ -175,7 +224,9 @@ def test_stages_go_to_a_folder_that_horizon_reads_and_redo_repeats(year):
         "--report-radii",
         0,
     )
-    assert "12 stages (age 0 to age 11), half of each in the state after it, 2 models" in " ".join(text.split())
+    assert "12 stages (age 0 to age 11), half of each in the state after it, 2 models" in " ".join(
+        text.split()
+    )
     assert "by age" in text
     models = [drmdp.read(file) for file in sorted((year / "season").iterdir())]
     plan = drmdp.finite_horizon(models, drmdp.Wasserstein(0.05), half_cycle=True)
@@ -191,10 +242,14 @@ def test_stages_go_to_a_folder_that_horizon_reads_and_redo_repeats(year):
         drmdp.read(file) for file in sorted((year / "next" / "season").iterdir())
     ]
     assert len(drmdp.HorizonSolution.load("next/plan.npz").stage_names) == 12
-    assert "is there and not empty" in run("redo", "season", "--log", "13.csv", "-o", "next", code=2)
+    assert "is there and not empty" in run(
+        "redo", "season", "--log", "13.csv", "-o", "next", code=2
+    )
     for out, why in (("x.npz", "a folder of their own"), ("season", "is there and not empty")):
         assert why in run("estimate", "12.csv", *staged, "-o", out, code=2)
-    assert "expected a width" in run("estimate", "12.csv", *staged, "--bands", "ten", "-o", "y", code=2)
+    assert "expected a width" in run(
+        "estimate", "12.csv", *staged, "--bands", "ten", "-o", "y", code=2
+    )
 
 
 def test_models_made_in_python_are_repeated_too(year):
@@ -202,12 +257,22 @@ def test_models_made_in_python_are_repeated_too(year):
 
     log = pl.read_csv("12.csv")
     prices = np.arange(9.0).reshape(3, 3)
-    names = {"states": STATES, "actions": ACTIONS, "state": "condition", "episode": "machine", "time": "month"}
-    model = drmdp.estimate(log, costs=prices, discount=0.9, initial={"good": 0.5, "worn": 0.5}, **names)
+    names = {
+        "states": STATES,
+        "actions": ACTIONS,
+        "state": "condition",
+        "episode": "machine",
+        "time": "month",
+    }
+    model = drmdp.estimate(
+        log, costs=prices, discount=0.9, initial={"good": 0.5, "worn": 0.5}, **names
+    )
     drmdp.write(model, "python.npz")
     run("redo", "python.npz", "--log", "13.csv", "-o", "next")
     again = drmdp.read("next/python.npz")
-    assert again == drmdp.estimate("13.csv", costs=prices, discount=0.9, initial={"good": 0.5, "worn": 0.5}, **names)
+    assert again == drmdp.estimate(
+        "13.csv", costs=prices, discount=0.9, initial={"good": 0.5, "worn": 0.5}, **names
+    )
     assert np.array_equal(again.costs, prices)
 
 
@@ -216,7 +281,9 @@ def test_mistakes_are_named(year):
     assert "was not made of a log" in run("redo", "other.npz", "--log", "13.csv", code=2)
     assert "not repeated" in run("redo", "by.npz", "--log", "13.csv")
     run("solve", "other.npz", "--radius", 0.1, "--out", "of_other.npz")
-    assert "is of another model" in run("redo", "by.npz", "--log", "13.csv", "--result", "of_other.npz", code=2)
+    assert "is of another model" in run(
+        "redo", "by.npz", "--log", "13.csv", "--result", "of_other.npz", code=2
+    )
     drmdp.solve(drmdp.read("by.npz"), drmdp.Wasserstein(0.1)).save("python.npz")
     assert "was not saved by `drmdp solve`" in run(
         "redo", "by.npz", "--log", "13.csv", "--result", "python.npz", code=2
@@ -226,9 +293,14 @@ def test_mistakes_are_named(year):
         run("solve", "by.npz", "--radius", 0.1, "--out", name)
     assert "say which one: a.npz, b.npz" in run("redo", "by.npz", "--log", "13.csv", code=2)
     assert "Policy" in run("redo", "by.npz", "--log", "13.csv", "--result", "b.npz")
-    assert "no such file" in run("redo", "by.npz", "--log", "none.csv", "--result", "b.npz", code=2).lower()
+    assert (
+        "no such file"
+        in run("redo", "by.npz", "--log", "none.csv", "--result", "b.npz", code=2).lower()
+    )
     run("solve", "by.npz", "--set", "reweight-any", "--out", "c.npz")
-    assert "no distance between rows" in run("redo", "by.npz", "--log", "13.csv", "--result", "c.npz")
+    assert "no distance between rows" in run(
+        "redo", "by.npz", "--log", "13.csv", "--result", "c.npz"
+    )
     (year / "damaged.npz").write_bytes(b"PK\3\4")
     assert "Policy" in run("redo", "by.npz", "--log", "13.csv", "--result", "b.npz")
     origin = dict(np.load("by.npz", allow_pickle=False)) | {"origin": np.array('{"estimate": 3}')}
@@ -250,3 +322,42 @@ def test_what_is_read_is_not_overwritten(year):
         assert "would overwrite" in text
         assert role in text
     assert held == {file: file.read_bytes() for file in year.rglob("*") if file.is_file()}
+
+
+def test_a_typo_in_the_new_log_is_told_with_its_cure(year):
+    (year / "typo.csv").write_text((year / "13.csv").read_text().replace("service", "servcie", 1))
+    text = run("redo", "by.npz", "--log", "typo.csv", code=2)
+    assert "(did you mean 'service'?)" in text
+    assert "--rename servcie=service if so" in text
+    assert "redo has no such options: edit the log, or run `drmdp estimate` again" in text
+    (year / "lost.csv").write_text((year / "13.csv").read_text().replace("condition", "what", 1))
+    text = run("redo", "by.npz", "--log", "lost.csv", code=2)
+    assert "--state" in text
+    assert "`state`" not in text
+
+
+def test_what_prints_the_same_is_no_change_and_the_farthest_row_is_named():
+    class Result:
+        states, actions, value = ("bad",), ("service", "run"), np.ones(1)
+
+        def __init__(self, share):
+            self.policy = np.array([[share, 1 - share]])
+
+    model = drmdp.Model(np.ones((1, 2, 1)), costs=[[1, 1]], discount=0.9, states=["bad"])
+    ball, new = (
+        drmdp.Wasserstein(0.1),
+        drmdp.estimate(
+            {"state": ["bad"], "action": ["run"], "next_state": ["bad"], "cost": [1.0]},
+            cost="cost",
+            discount=0.9,
+        ),
+    )
+    about = _compared(Result(0.866), Result(0.874), [new], [(model, ball)], {})
+    assert about["policy"] == []
+    about = _compared(Result(0.866), Result(0.88), [new], [(model, ball)], {})
+    assert [change["after"] for change in about["policy"]] == ["service 88%, run 12%"]
+    pair = {"stages": [], "state": "bad", "action": "run", "rows": 3, "outside": False}
+    near, far = {"distance": 0.001, "radius": 0.5}, {"distance": 0.006, "radius": 0.05}
+    said = _old_set([{**pair, **near}, {**pair, **far, "action": "service"}])
+    farthest = "the farthest, service when bad, is 0.006 away, and its radius is 0.05"
+    assert said["Old set"] == f"2 of 2 pairs seen now are within the old radius; {farthest}"

@@ -17,9 +17,15 @@ STATES = ["new", "worn", "broken"]
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("sensitivity")
     rng = np.random.default_rng(0)
-    names = {"states": STATES, "actions": ["run", "repair"], "kernel_names": ["north", "south", "west", "east"]}
+    names = {
+        "states": STATES,
+        "actions": ["run", "repair"],
+        "kernel_names": ["north", "south", "west", "east"],
+    }
     kernels = rng.dirichlet(np.full(3, 0.4), (4, 3, 2))
-    model = drmdp.Model(kernels, rewards=rng.random((3, 2)), discount=0.9, notes=["made up"], **names)
+    model = drmdp.Model(
+        kernels, rewards=rng.random((3, 2)), discount=0.9, notes=["made up"], **names
+    )
     drmdp.write(model, path / "model.npz")
     drmdp.solve(model, drmdp.Wasserstein(0.3)).save(path / "robust.npz")
     (path / "today.csv").write_text("state,action\nnew,run\nworn,run\nbroken,repair\n")
@@ -51,11 +57,25 @@ def found(**more):
 
 def test_json_is_what_the_library_says(run):
     document, result = json.loads(run("model.npz", "robust.npz", "today.csv", "--json")), found()
-    for name in ("values", "best", "regret", "share", "reached", "acceptability", "evpi", "evpi_given", "mean"):
+    for name in (
+        "values",
+        "best",
+        "regret",
+        "share",
+        "reached",
+        "acceptability",
+        "evpi",
+        "evpi_given",
+        "mean",
+    ):
         np.testing.assert_array_equal(document[name], getattr(result, name))
     assert document["names"] == ["robust", "today"]
     assert document["worst_kernel"] == [result.kernel_names[i] for i in result.worst]
-    assert (document["states"], document["notes"], document["criterion"]) == (STATES, ["made up"], "discounted")
+    assert (document["states"], document["notes"], document["criterion"]) == (
+        STATES,
+        ["made up"],
+        "discounted",
+    )
     assert document["fingerprint"] == drmdp.read("model.npz").fingerprint
     np.testing.assert_array_equal(
         np.transpose([document[name] for name in ("q05", "median", "q95")]), result.quantiles()
@@ -80,7 +100,9 @@ def test_tables(run):
         run("model.npz", "robust.npz", "today.csv", "--out", f"{table}.parquet", "--table", table)
         assert pl.read_parquet(f"{table}.parquet").equals(result.to_frame(table))
     run("model.npz", "robust.npz", "today.csv", "--out", "t.csv", "--decimal", ",")
-    assert pl.read_csv("t.csv", separator=";", decimal_comma=True).columns == result.to_frame().columns
+    assert (
+        pl.read_csv("t.csv", separator=";", decimal_comma=True).columns == result.to_frame().columns
+    )
     run("model.npz", "--out", "t.xlsx")
     run("model.npz", "--out", "t.json")
     with open("t.json") as stream:
@@ -90,7 +112,10 @@ def test_tables(run):
 def test_policies_of_one_name_are_called_by_their_paths(run, folder):
     (folder / "b").mkdir(exist_ok=True)
     (folder / "b" / "today.csv").write_text((folder / "today.csv").read_text())
-    assert json.loads(run("model.npz", "today.csv", "b/today.csv", "--json"))["names"] == ["today.csv", "b/today.csv"]
+    assert json.loads(run("model.npz", "today.csv", "b/today.csv", "--json"))["names"] == [
+        "today.csv",
+        "b/today.csv",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +126,10 @@ def test_policies_of_one_name_are_called_by_their_paths(run, folder):
             ["model.npz", "today.csv", "--out", "today.csv"],
             "would overwrite today.csv (POLICY today.csv, which is read)",
         ),
-        (["model.npz", "plan.npz", "--criterion", "average"], "--criterion: finitely many stages have none"),
+        (
+            ["model.npz", "plan.npz", "--criterion", "average"],
+            "--criterion: finitely many stages have none",
+        ),
         (["model.npz", "--criterion", "total"], "'total' needs the discount 1"),
         (["model.npz", "--decimal", ","], "goes with --out and a .csv file"),
         (["none.npz"], "none.npz"),
@@ -111,3 +139,18 @@ def test_mistakes_are_one_line(run, given, message):
     text = run(*given, code=2)
     assert message in text
     assert text.count("\n") == 1
+
+
+def test_one_kernel_is_compared_with_nothing(run, folder):
+    model = drmdp.read(folder / "model.npz")
+    one = drmdp.Model(
+        model.kernels[:1], rewards=model.costs, discount=0.9, states=STATES, actions=model.actions
+    )
+    drmdp.write(one, folder / "one.npz")
+    text = run("one.npz", code=2)
+    assert "the model has one kernel: there is nothing to compare, and EVPI says nothing" in text
+    assert "estimate with --by posterior --kernels 200" in text
+    text = " ".join(run("one.npz", "today.csv").split())
+    assert "the model has one kernel: there is nothing to compare, and EVPI says nothing" in text
+    assert any("one kernel" in note for note in drmdp.sensitivity(one).notes)
+    assert not any("one kernel" in note for note in found().notes)

@@ -1,4 +1,6 @@
-"""No command writes over what it reads, nor over what lies beside it, whatever the names and links."""
+"""No command writes over what it reads, nor over what lies beside it, whatever the names and
+links.
+"""
 
 import json
 import os
@@ -11,7 +13,9 @@ import drmdp
 from drmdp import instances
 from drmdp.cli import main
 
-LOG = "state,action,next_state,cost\n" + "".join(f"{k % 3},a,{(k + 1) % 3},{k}\n" for k in range(12))
+LOG = "state,action,next_state,cost\n" + "".join(
+    f"{k % 3},a,{(k + 1) % 3},{k}\n" for k in range(12)
+)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +31,9 @@ def inputs(tmp_path_factory):
     for name in ("log.csv", "x.initial.csv"):
         (folder / name).write_text(LOG)
     (folder / "p.json").write_text(json.dumps(dict.fromkeys("0123", 0)))
-    (folder / "costs.csv").write_text("state,action,cost\n" + "".join(f"{k},a,1\n" for k in range(3)))
+    (folder / "costs.csv").write_text(
+        "state,action,cost\n" + "".join(f"{k},a,1\n" for k in range(3))
+    )
     (folder / "start.csv").write_text("idstate,probability\n0,1\n")
     (folder / "spec.json").write_text(json.dumps({"blocks": []}))
     return folder
@@ -42,7 +48,11 @@ def folder(inputs, tmp_path, monkeypatch):
 
 
 def contents(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 ESTIMATE = "--cost cost --discount .9"
@@ -89,8 +99,12 @@ LINKED = [
 ]
 
 
-@pytest.mark.parametrize(("command", "target", "role", "link"), LINKED, ids=lambda part: part.split()[0])
-def test_an_output_over_an_input_is_refused_and_the_input_stays(command, target, role, link, folder):
+@pytest.mark.parametrize(
+    ("command", "target", "role", "link"), LINKED, ids=lambda part: part.split()[0]
+)
+def test_an_output_over_an_input_is_refused_and_the_input_stays(
+    command, target, role, link, folder
+):
     out = target
     if link != "itself":
         out = f"link{os.path.splitext(target)[1]}"
@@ -151,7 +165,21 @@ def test_every_option_that_names_an_output_is_known_here():
     found = {(name, p.name) for name, command in main.commands.items() for p in command.params}
     words = ("out", "target", "report", "save", "write", "to", "path")
     assert {(name, p) for name, p in found if p in words} == {
-        ("convert", "target"), ("estimate", "out"), ("horizon", "out"), ("horizon", "report"), ("instance", "out"), ("plot", "out"),
-        ("reach", "out"), ("reach", "target"), ("redo", "out"), ("reproduce", "out"), ("sensitivity", "out"), ("simulate", "out"),
-        ("solve", "out"), ("solve", "report"), ("sweep", "out"),
-    }  # fmt: skip
+        ("bench", "save"),  # appends, and only to rows: tests/lab/test_bench.py
+        ("convert", "target"),
+        ("estimate", "out"),
+        ("evaluate", "target"),  # states
+        ("horizon", "out"),
+        ("horizon", "report"),
+        ("instance", "out"),
+        ("plot", "out"),
+        ("reach", "out"),
+        ("reach", "target"),
+        ("redo", "out"),
+        ("reproduce", "out"),
+        ("sensitivity", "out"),
+        ("simulate", "out"),
+        ("solve", "out"),
+        ("solve", "report"),
+        ("sweep", "out"),
+    }

@@ -1,4 +1,6 @@
-"""What strangers put into files never controls a terminal: names, notes, members of archives, cells of tables."""
+"""What strangers put into files never controls a terminal: names, notes, members of archives, cells
+of tables.
+"""
 
 import ast
 import json
@@ -29,13 +31,19 @@ HOSTILE = {
     "turned": "\u202egnp.exe",
 }
 OWN = re.compile(r"\x1b\[[0-9;]*m|\r")
-"""What our own output does to a terminal: colours, weights, and a line of progress that is written again."""
+"""What our own output does to a terminal: colours, weights, and a line of progress that is written
+again.
+"""
 
 
 def harmful(text):
     """Control characters and marks of direction in what was shown, styles and line ends apart."""
     rest = OWN.sub("", text).replace("\n", "")
-    wrong = (k for k, c in enumerate(rest) if unicodedata.category(c) == "Cc" or c == HOSTILE["turned"][0])
+    wrong = (
+        k
+        for k, c in enumerate(rest)
+        if unicodedata.category(c) == "Cc" or c == HOSTILE["turned"][0]
+    )
     return sorted({rest[max(k - 20, 0) : k + 20] for k in wrong})
 
 
@@ -45,7 +53,8 @@ def test_every_control_character_has_a_picture():
         c
         for c in clean(every)
         if unicodedata.category(c) == "Cc"
-        or unicodedata.bidirectional(c) in ["LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"]
+        or unicodedata.bidirectional(c)
+        in ["LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"]
     }
     assert left == {"\n"}
     assert clean("a\x1b[2Jb\x7f\x9b") == "a␛[2Jb␡\ufffd"
@@ -66,18 +75,31 @@ def folder(tmp_path_factory):
     S = len(texts)
     kernels = np.random.default_rng(0).dirichlet(np.ones(S), (2, S, 2))
     model = drmdp.Model(
-        kernels, costs=np.arange(2.0 * S).reshape(S, 2), discount=0.9, states=texts, actions=texts[:2], notes=texts,
+        kernels,
+        costs=np.arange(2.0 * S).reshape(S, 2),
+        discount=0.9,
+        states=texts,
+        actions=texts[:2],
+        notes=texts,
         kernel_names=texts[2:4],
-    )  # fmt: skip
+    )
     drmdp.write(model, folder / "m.npz")
     drmdp.solve(model, drmdp.Wasserstein(0.1)).save(folder / "s.npz")
     with zipfile.ZipFile(folder / "members.npz", "w") as archive:
         for k, text in enumerate(texts):
             archive.writestr(f"{text}{k}.npy", b"x")
-    np.savez(folder / "twice.npz", kernels=kernels, costs=np.zeros(S), discount=0.5, states=np.array(texts[:1] * S))
+    np.savez(
+        folder / "twice.npz",
+        kernels=kernels,
+        costs=np.zeros(S),
+        discount=0.5,
+        states=np.array(texts[:1] * S),
+    )
     cells = "".join(f'"{a.replace(chr(13), "").replace(chr(0), "")}",b,c,1\n' for a in texts)
     (folder / "log.csv").write_text("state,action,next_state,cost\n" + cells)
-    (folder / "policy.json").write_text('{"' + texts[0].replace("\x1b", "\\u001b").replace("\x07", "\\u0007") + '": 5}')
+    (folder / "policy.json").write_text(
+        '{"' + texts[0].replace("\x1b", "\\u001b").replace("\x07", "\\u0007") + '": 5}'
+    )
     (folder / (HOSTILE["title"] + ".npz")).write_bytes(b"")
     return folder
 
@@ -103,7 +125,7 @@ COMMANDS = [
     ["estimate", "log.csv", "--cost", HOSTILE["clear"], "--discount", ".9", "-o", "e.npz"],
     ["check", "log.csv", "--cost", "cost"],
     ["solve", "s.npz", "--radius", ".1"],
-]  # fmt: skip
+]
 RUNNER = """
 import sys, json
 from drmdp.cli import main
@@ -118,12 +140,18 @@ for k, command in enumerate(json.loads(sys.argv[1])):
 
 
 def test_no_command_lets_a_file_control_the_terminal(folder):
-    """One process on a terminal of its own runs them all; standard output and error are that terminal."""
+    """One process on a terminal of its own runs them all; standard output and error are that
+    terminal.
+    """
     terminal, side = pty.openpty()
     running = subprocess.Popen(
-        [sys.executable, "-c", RUNNER, json.dumps(COMMANDS)], cwd=folder, stdin=side, stdout=side, stderr=side,
+        [sys.executable, "-c", RUNNER, json.dumps(COMMANDS)],
+        cwd=folder,
+        stdin=side,
+        stdout=side,
+        stderr=side,
         env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "DRMDP_THREADS": "1"},
-    )  # fmt: skip
+    )
     os.close(side)
     seen = b""
     while select.select([terminal], [], [], 600)[0]:
@@ -145,11 +173,19 @@ def test_no_command_lets_a_file_control_the_terminal(folder):
 
 
 def test_nothing_is_printed_past_the_place_that_cleans_it():
-    """`click.echo`, consoles and tables of Rich are called in two modules only: JSON, help, and figures of our own apart."""
+    """`click.echo`, consoles and tables of Rich are called in two modules only: JSON, help, and
+    figures of our own apart.
+    """
     allowed = {
-        ("screen.py", "echo"), ("show.py", "echo"), ("__init__.py", "echo"), ("bench.py", "echo"),
-        ("progress.py", "Console"), ("events.py", "Table"), ("_events.py", "Table"), ("rules.py", "Table"),  # the last three are of events
-    }  # fmt: skip
+        ("screen.py", "echo"),
+        ("show.py", "echo"),
+        ("__init__.py", "echo"),
+        ("bench.py", "echo"),
+        ("progress.py", "Console"),
+        ("events.py", "Table"),
+        ("_events.py", "Table"),
+        ("rules.py", "Table"),  # the last three are of events
+    }
     found = set()
     for path in Path(drmdp.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -22,18 +22,27 @@ BALL = ("--radius", "0.1", "--rtol", "1e-6")
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """Starts a command in an empty directory, with a model beside it, in a process group of its own; when it ends, nothing of it may be left."""
+    """Starts a command in an empty directory, with a model beside it, in a process group of its
+    own; when it ends, nothing of it may be left.
+    """
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     mark = uuid.uuid4().hex
     monkeypatch.setenv(deaths.MARK, mark)
-    drmdp.write(ranges.model("terminal", "rewards", S=ranges.LARGE, A=2, N=2, discount=0.95), "../model.drmdp")
+    drmdp.write(
+        ranges.model("terminal", "rewards", S=ranges.LARGE, A=2, N=2, discount=0.95),
+        "../model.drmdp",
+    )
 
     def begin(*words):
         command = [sys.executable, "-m", "drmdp", *words]
         return subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
 
     before = signal.signal(

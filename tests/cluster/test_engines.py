@@ -1,4 +1,6 @@
-"""Every engine gives the bits of one process: threads, parts, workers of Ray, ranks of MPI; for every set that is registered."""
+"""Every engine gives the bits of one process: threads, parts, workers of Ray, ranks of MPI; for
+every set that is registered.
+"""
 
 import json
 import os
@@ -67,7 +69,9 @@ def test_threads_and_parts_give_the_bits_of_one_process(deck, solved):
     folder, want = solved(deck)
     assert differing(engines.digests(folder, threads=2), want) == []
     for parts in (1, 3, 8):
-        assert differing(engines.digests(folder, cluster=Local(parts, threads=1)), want) == [], parts
+        assert differing(engines.digests(folder, cluster=Local(parts, threads=1)), want) == [], (
+            parts
+        )
 
 
 @decks
@@ -93,7 +97,9 @@ def mpi(how, *command, **settings):
     paths = [SUPPORT, *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     words = ["mpiexec", *how, sys.executable, *map(str, command)]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=3000)
+    done = subprocess.run(
+        words, env=environment, capture_output=True, text=True, check=False, timeout=3000
+    )
     if settings.get("check", True):
         assert done.returncode == 0, done.stderr[-3000:]
     return done
@@ -102,8 +108,8 @@ def mpi(how, *command, **settings):
 @pytest.mark.cluster
 def test_an_engine_of_ray_starts_and_ends_its_own_workers(solved, session):
     folder, want = solved("short")
-    name, path, _, ball = next(iter(engines.read(folder)))
-    found = drmdp.solve(path, ball, rtol=engines.RTOL, cluster=Ray(2))
+    name, path, _, ambiguity = next(iter(engines.read(folder)))
+    found = drmdp.solve(path, ambiguity, rtol=engines.RTOL, cluster=Ray(2))
     assert ranges.digest(found) == want[name]
     assert "drmdp" not in session.util.list_named_actors()
 
@@ -114,8 +120,10 @@ def test_workers_that_would_give_other_bits_are_refused(tmp_path, monkeypatch):
     def other(self):
         return (), {"drmdp": "1", "routines": "a" if self.lo else "b"}
 
-    monkeypatch.setattr(Worker, "kernels", other)
-    with pytest.raises(drmdp.InputError, match="workers 0 and 1 would not give the same bits: routines: b and a"):
+    monkeypatch.setattr(Worker, "fingerprint", other)
+    with pytest.raises(
+        drmdp.InputError, match="workers 0 and 1 would not give the same bits: routines: b and a"
+    ):
         drmdp.solve(tmp_path / "model.drmdp", drmdp.Wasserstein(0.1), cluster=Local(2))
 
 

@@ -1,4 +1,6 @@
-"""Whoever dies, whenever: the answer has the same bits, at most one sweep is made again, and nothing is left running."""
+"""Whoever dies, whenever: the answer has the same bits, at most one sweep is made again, and
+nothing is left running.
+"""
 
 import contextlib
 import os
@@ -29,8 +31,8 @@ CALLS = (
     "sweep",
     "chain",
     "product",
-    "apply",
-    "sums",
+    "elementwise",
+    "dots",
     "extremes",
     "prove",
     "save",
@@ -47,7 +49,10 @@ def problem(tmp_path_factory):
     model = ranges.model("terminal", "rewards", S=ranges.LARGE, A=2, N=2, discount=0.95)
     path = tmp_path_factory.mktemp("model") / "model.drmdp"
     formats.write(model, path)
-    found = {m: ranges.digest(drmdp.solve(model, BALL, method=m, rtol=rtol, threads=1)) for m, rtol in RTOL.items()}
+    found = {
+        m: ranges.digest(drmdp.solve(model, BALL, method=m, rtol=rtol, threads=1))
+        for m, rtol in RTOL.items()
+    }
     return path, found
 
 
@@ -69,7 +74,9 @@ def mortal_run(problem, folder, plans, seed):
     """Solve while workers die as planned; how many did."""
     path, want = problem
     cluster = Mortal(3, plans=plans, seed=seed)
-    found = drmdp.solve(path, BALL, "policy-iteration", rtol=1e-6, cluster=cluster, checkpoint=folder)
+    found = drmdp.solve(
+        path, BALL, "policy-iteration", rtol=1e-6, cluster=cluster, checkpoint=folder
+    )
     assert ranges.digest(found) == want["policy-iteration"], plans
     assert all(plan.done for plan in plans), plans
     assert not list(folder.glob(".*"))
@@ -86,12 +93,22 @@ def test_workers_that_die_change_no_bit(problem, session, tmp_path):
 @long
 def test_fifty_deaths_at_random_moments_change_no_bit(problem, session, tmp_path, tell):
     counted = [Plan(name, 10**9) for name in CALLS]
-    drmdp.solve(problem[0], BALL, "policy-iteration", rtol=1e-6, cluster=Mortal(3, plans=counted), checkpoint=tmp_path)
+    drmdp.solve(
+        problem[0],
+        BALL,
+        "policy-iteration",
+        rtol=1e-6,
+        cluster=Mortal(3, plans=counted),
+        checkpoint=tmp_path,
+    )
     often = {plan.name: plan.seen for plan in counted}
     assert min(often.values()) > 0, often
     killed, dice = 0, random.Random(1)
     for k in range(5):
-        plans = [Plan(name, dice.randrange(min(often[name], 9))) for name in (2 * CALLS)[2 * k : 2 * k + 6]]
+        plans = [
+            Plan(name, dice.randrange(min(often[name], 9)))
+            for name in (2 * CALLS)[2 * k : 2 * k + 6]
+        ]
         for plan in dice.sample(plans, 4):
             plan.victims = 2
         dice.choice(plans).again = True
@@ -111,12 +128,23 @@ def test_a_worker_that_hangs_is_named_and_nothing_is_lost(problem, session, tmp_
         os.kill(stopped[0], signal.SIGSTOP)
 
     try:
-        with pytest.raises(drmdp.InputError, match=r"the worker of the states \d+ … \d+ has not answered for \d+ s"):
-            drmdp.solve(path, BALL, "policy-iteration", cluster=Mortal(3), checkpoint=tmp_path / "run", callback=stop)
+        with pytest.raises(
+            drmdp.InputError, match=r"the worker of the states \d+ … \d+ has not answered for \d+ s"
+        ):
+            drmdp.solve(
+                path,
+                BALL,
+                "policy-iteration",
+                cluster=Mortal(3),
+                checkpoint=tmp_path / "run",
+                callback=stop,
+            )
     finally:
         for number in stopped:
             os.kill(number, signal.SIGCONT)
-    assert ranges.digest(drmdp.resume(tmp_path / "run", cluster=Local(3))) == want["policy-iteration"]
+    assert (
+        ranges.digest(drmdp.resume(tmp_path / "run", cluster=Local(3))) == want["policy-iteration"]
+    )
 
 
 # ---------------------------------------------------------------------- drivers
@@ -143,15 +171,21 @@ else:
 
 
 def killed_again_and_again(problem, folder, kind, method, times, seed):
-    """Kill a driver and each that goes on with its run; how many were killed. The last run ends here."""
+    """Kill a driver and each that goes on with its run; how many were killed. The last run ends
+    here.
+    """
     path, want = problem
     dice, last, killed = random.Random(seed), -1, 0
     for k in range(times):
         mark = uuid.uuid4().hex
-        child = Child(DRIVER, kind, path, folder, method, RTOL[method], mark=mark, ranks=2 * (kind == "mpi"))
+        child = Child(
+            DRIVER, kind, path, folder, method, RTOL[method], mark=mark, ranks=2 * (kind == "mpi")
+        )
         try:
             going = child.wait_for(max(last, 0))
-            assert last <= child.sweeps, "more than one sweep was lost" if going else child.process.stderr.read()
+            assert last <= child.sweeps, (
+                "more than one sweep was lost" if going else child.process.stderr.read()
+            )
             going = going and child.wait_for(child.sweeps + dice.randrange(0, 4))
             last = max(last, child.sweeps)
             if not going:
@@ -169,7 +203,9 @@ def killed_again_and_again(problem, folder, kind, method, times, seed):
         assert left == [], f"still running: {left}"
         assert complete(folder) == sorted(folder.glob("sweep-*"))
     seen = []
-    found = drmdp.resume(folder, cluster=Local(2), callback=lambda record: seen.append(record.iteration))
+    found = drmdp.resume(
+        folder, cluster=Local(2), callback=lambda record: seen.append(record.iteration)
+    )
     assert seen[0] >= last
     assert ranges.digest(found) == want[method]
     return killed
@@ -183,8 +219,16 @@ def test_a_driver_that_dies_is_resumed_with_the_same_bits(problem, tmp_path, kin
 
 @long
 def test_twenty_deaths_of_drivers_change_no_bit(problem, tmp_path, tell):
-    runs = [("local", "policy-iteration", 2), ("local", "value-iteration", 6), ("local", "value-iteration", 5)]
-    runs += [("mpi", "policy-iteration", 2), ("mpi", "value-iteration", 5), ("ray", "value-iteration", 4)]
+    runs = [
+        ("local", "policy-iteration", 2),
+        ("local", "value-iteration", 6),
+        ("local", "value-iteration", 5),
+    ]
+    runs += [
+        ("mpi", "policy-iteration", 2),
+        ("mpi", "value-iteration", 5),
+        ("ray", "value-iteration", 4),
+    ]
     killed = 0
     for k, (kind, method, times) in enumerate(runs):
         killed += killed_again_and_again(problem, tmp_path / str(k), kind, method, times, k)
@@ -196,7 +240,9 @@ LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "0000000000000000000
 
 
 @short
-def test_ray_on_one_machine_listens_to_that_machine_only_and_ends_with_its_driver(problem, tmp_path):
+def test_ray_on_one_machine_listens_to_that_machine_only_and_ends_with_its_driver(
+    problem, tmp_path
+):
     mark = uuid.uuid4().hex
     child = Child(DRIVER, "ray", problem[0], tmp_path / "run", "value-iteration", 1e-2, mark=mark)
     assert child.wait_for(0)
@@ -228,10 +274,17 @@ def small_disk(tmp_path):
 def test_a_disk_that_is_full_stops_checkpoints_and_not_the_run(problem, session, small_disk, kind):
     path, want = problem
     cluster = Local(3, threads=1) if kind == "local" else Mortal(3)
-    with pytest.warns(Notice, match="cannot be written: No space left on device; earlier checkpoints stay"):
+    with pytest.warns(
+        Notice, match="cannot be written: No space left on device; earlier checkpoints stay"
+    ):
         found = drmdp.solve(
-            path, BALL, "policy-iteration", rtol=1e-6, cluster=cluster, checkpoint=small_disk / "run"
-        )  # fmt: skip
+            path,
+            BALL,
+            "policy-iteration",
+            rtol=1e-6,
+            cluster=cluster,
+            checkpoint=small_disk / "run",
+        )
     assert ranges.digest(found) == want["policy-iteration"]
     assert complete(small_disk / "run") == sorted((small_disk / "run").glob("sweep-*")) != []
     with pytest.warns(Notice, match="No space left on device"):

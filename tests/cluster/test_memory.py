@@ -1,9 +1,10 @@
-"""A model that is larger than what any process may have is solved, and memory stays below the formula of the docs.
+"""A model that is larger than what any process may have is solved, and memory stays below the
+formula of the docs.
 
     a process with a range of n of S states:   BASE_S · S + A (16 K + 16 N + 64) · n   bytes beside files and what it shares,
 
-with A actions, K next states a pair and N kernels. `Local` works on one range at a time; those that stay open, here all, take A (4 K + 14) + 48 bytes
-a state. The driver of Ray has no range.
+with A actions, K next states a pair and N kernels. `Local` works on one range at a time; those that
+stay open, here all, take A (4 K + 14) + 48 bytes a state. The driver of Ray has no range.
 """
 
 import json
@@ -37,7 +38,9 @@ def wide(tmp_path_factory):
     path = tmp_path_factory.mktemp("wide") / "wide.drmdp"
     size = ["--states", S, "--actions", A, "--kernels", N, "--branching", K, "--discount", 0.95]
     words = ["instance", "garnet", *size, "--sparse", "--same-support", "--float32", "--out", path]
-    subprocess.run([sys.executable, "-m", "drmdp", *map(str, words)], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "drmdp", *map(str, words)], check=True, capture_output=True
+    )
     assert sum(file.stat().st_size for file in path.iterdir()) > LIMIT
     return path
 
@@ -82,7 +85,9 @@ def test_a_model_larger_than_the_limit_is_solved_range_after_range(wide, tmp_pat
 def test_so_it_is_by_two_workers_of_ray(wide, tmp_path, tell):
     told = run("ray", wide, tmp_path / "found")
     driver, workers = grown(told["driver"]), [grown(worker) for worker in told["workers"]]
-    tell(f"Ray(2): {max(workers) / (S / 2):.0f} bytes a state of its own for a worker, {driver / S:.0f} for the driver")
+    tell(
+        f"Ray(2): {max(workers) / (S / 2):.0f} bytes a state of its own for a worker, {driver / S:.0f} for the driver"
+    )
     assert told["status"] == "solved"
     assert len(workers) == 2
     assert max(worker[1] for worker in told["workers"]) < LIMIT

@@ -1,4 +1,6 @@
-"""Workers write the proof of what they solved, each of its range, with the bytes of a proof of the model in memory."""
+"""Workers write the proof of what they solved, each of its range, with the bytes of a proof of the
+model in memory.
+"""
 
 import os
 import pickle
@@ -27,7 +29,7 @@ MODELS = {
     "everything": ("terminal", "unavailable", "rewards", "zero weights", "initial"),
     "dense float32": ("dense", "float32", "terminal", "next"),
 }
-OFTEN = [("dense float32", "l2-2 observed"), *(("everything", ball) for ball in SETS)]
+OFTEN = [("dense float32", "l2-2 observed"), *(("everything", ambiguity) for ambiguity in SETS)]
 """The others are proved in float32 in the long runs."""
 
 
@@ -36,33 +38,37 @@ def written(tmp_path_factory):
     """Folder of a model, a set around it, and the bytes of the proof that one process writes."""
     folder, known = tmp_path_factory.mktemp("proofs"), {}
 
-    def write(model_name, ball_name):
+    def write(model_name, ambiguity_name):
         path = folder / f"{model_name}.drmdp"
         if not path.exists():
             drmdp.write(ranges.model(*MODELS[model_name], S=24), path)
-        key = model_name, ball_name
+        key = model_name, ambiguity_name
         if key not in known:
             model = drmdp.read(path)
-            ball = engines.ball_of(ball_name, model, each=False)
-            drmdp.solve(model, ball, threads=1, rtol=engines.RTOL).proof(folder / "whole")
-            known[key] = path, ball, (folder / "whole").read_bytes()
+            ambiguity = engines.ambiguity_of(ambiguity_name, model, each=False)
+            drmdp.solve(model, ambiguity, threads=1, rtol=engines.RTOL).proof(folder / "whole")
+            known[key] = path, ambiguity, (folder / "whole").read_bytes()
         return known[key]
 
     return write
 
 
 @pytest.mark.parametrize(
-    ("model", "ball"),
+    ("model", "ambiguity"),
     [
-        pytest.param(model, ball, marks=[] if (model, ball) in OFTEN else pytest.mark.fuzz)
+        pytest.param(
+            model, ambiguity, marks=[] if (model, ambiguity) in OFTEN else pytest.mark.fuzz
+        )
         for model in MODELS
-        for ball in SETS
+        for ambiguity in SETS
     ],
 )
-def test_parts_write_the_bytes_of_the_whole(written, model, ball, tmp_path):
-    path, region, want = written(model, ball)
+def test_parts_write_the_bytes_of_the_whole(written, model, ambiguity, tmp_path):
+    path, region, want = written(model, ambiguity)
     for parts, out in ((1, None), (3, None), (8, tmp_path / "found")):
-        found = drmdp.solve(path, region, cluster=Local(parts, threads=1), rtol=engines.RTOL, out=out)
+        found = drmdp.solve(
+            path, region, cluster=Local(parts, threads=1), rtol=engines.RTOL, out=out
+        )
         assert found.proof(tmp_path / "proof") == len(want)
         assert (tmp_path / "proof").read_bytes() == want, parts
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["found", "proof"]
@@ -77,8 +83,10 @@ def solved(tmp_path):
     drmdp.solve(model, drmdp.Wasserstein(0.1), threads=1).proof(tmp_path / "want")
 
     def solve(**settings):
-        ball = drmdp.Wasserstein(0.1)
-        return drmdp.solve(tmp_path / "model.drmdp", ball, cluster=Local(3, threads=1), **settings)
+        ambiguity = drmdp.Wasserstein(0.1)
+        return drmdp.solve(
+            tmp_path / "model.drmdp", ambiguity, cluster=Local(3, threads=1), **settings
+        )
 
     return model, solve
 
@@ -96,7 +104,9 @@ def test_a_run_that_was_resumed_is_proved_alike(solved, tmp_path):
 
 def test_so_is_a_copy_wherever_this_process_is(solved, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = drmdp.solve("model.drmdp", drmdp.Wasserstein(0.1), cluster=Local(3, threads=1), out="found")
+    found = drmdp.solve(
+        "model.drmdp", drmdp.Wasserstein(0.1), cluster=Local(3, threads=1), out="found"
+    )
     copy = pickle.loads(pickle.dumps(found))
     monkeypatch.chdir("model.drmdp")
     found.proof(tmp_path / "first")
@@ -107,7 +117,9 @@ def test_so_is_a_copy_wherever_this_process_is(solved, tmp_path, monkeypatch):
 
 def test_what_was_loaded_has_no_witnesses(solved, tmp_path):
     solved[1](out=tmp_path / "found")
-    with pytest.raises(drmdp.InputError, match=r"proof: a result that was loaded has no witnesses.*start=solution"):
+    with pytest.raises(
+        drmdp.InputError, match=r"proof: a result that was loaded has no witnesses.*start=solution"
+    ):
         drmdp.Solution.load(tmp_path / "found").proof(tmp_path / "proof")
 
 
@@ -126,7 +138,9 @@ def test_another_model_or_another_result_in_its_place_is_refused(solved, tmp_pat
     with pytest.raises(drmdp.InputError, match="found no longer holds this solution"):
         found.proof(tmp_path / "proof")
     found = solve(out=tmp_path / "found")
-    drmdp.write(ranges.model("terminal", "rewards", S=40, A=2, N=2, discount=0.98), tmp_path / "model.drmdp")
+    drmdp.write(
+        ranges.model("terminal", "rewards", S=40, A=2, N=2, discount=0.98), tmp_path / "model.drmdp"
+    )
     with pytest.raises(drmdp.InputError, match="is not the model that was solved: fingerprint"):
         found.proof(tmp_path / "proof")
     assert not (tmp_path / "proof").exists()
@@ -152,7 +166,16 @@ def test_a_worker_that_fails_leaves_nothing_behind(solved, tmp_path, monkeypatch
 
 def test_the_command_line_writes_and_verifies(solved, tmp_path):
     run, path, proof = CliRunner(), str(tmp_path / "model.drmdp"), str(tmp_path / "proof")
-    words = ["--radius", "0.1", "--cluster", "local", "--parts", "3", "--checkpoint", str(tmp_path / "run")]
+    words = [
+        "--radius",
+        "0.1",
+        "--cluster",
+        "local",
+        "--parts",
+        "3",
+        "--checkpoint",
+        str(tmp_path / "run"),
+    ]
     done = run.invoke(main, ["solve", path, *words, "--proof", proof])
     assert done.exit_code == 0, done.output
     assert "Proof" in done.output
@@ -167,11 +190,13 @@ def test_the_command_line_writes_and_verifies(solved, tmp_path):
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("ball", ["l2-2 observed", "linf-1 all"])
-def test_so_do_workers_of_ray(written, ball, tmp_path, session):
-    path, region, want = written("everything", ball)
+@pytest.mark.parametrize("ambiguity", ["l2-2 observed", "linf-1 all"])
+def test_so_do_workers_of_ray(written, ambiguity, tmp_path, session):
+    path, region, want = written("everything", ambiguity)
     for out in (None, tmp_path / "found"):
-        drmdp.solve(path, region, cluster=Ray(2), rtol=engines.RTOL, out=out).proof(tmp_path / "proof")
+        drmdp.solve(path, region, cluster=Ray(2), rtol=engines.RTOL, out=out).proof(
+            tmp_path / "proof"
+        )
         assert (tmp_path / "proof").read_bytes() == want, out
 
 
@@ -180,18 +205,18 @@ import sys
 import drmdp, engines
 from drmdp.cluster import Mpi
 path, name, out, *targets = sys.argv[1:]
-ball = engines.ball_of(name, drmdp.read(path), each=False)
+ambiguity = engines.ambiguity_of(name, drmdp.read(path), each=False)
 for kept, target in zip((None, out), targets):
-    size = drmdp.solve(path, ball, cluster=Mpi(), rtol=engines.RTOL, out=kept).proof(target)
+    size = drmdp.solve(path, ambiguity, cluster=Mpi(), rtol=engines.RTOL, out=kept).proof(target)
     assert size > 0
 """
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("ball", ["l2-2 observed", "linf-1 all"])
-def test_so_do_ranks_of_mpi(written, ball, tmp_path):
-    path, _, want = written("everything", ball)
+@pytest.mark.parametrize("ambiguity", ["l2-2 observed", "linf-1 all"])
+def test_so_do_ranks_of_mpi(written, ambiguity, tmp_path):
+    path, _, want = written("everything", ambiguity)
     (tmp_path / "job.py").write_text(JOB)
     targets = [tmp_path / "one", tmp_path / "two"]
-    mpi(["-n", "2"], tmp_path / "job.py", path, ball, tmp_path / "found", *targets)
+    mpi(["-n", "2"], tmp_path / "job.py", path, ambiguity, tmp_path / "found", *targets)
     assert [target.read_bytes() == want for target in targets] == [True, True]

@@ -42,7 +42,11 @@ def cut_short(problem, tmp_path):
 
     with pytest.raises(KilledError):
         drmdp.solve(problem[0], BALL, cluster=ENGINE, checkpoint=tmp_path / "run", callback=stop)
-    assert sorted(entry.name for entry in (tmp_path / "run").iterdir()) == ["run.json", "sweep-000001", "sweep-000002"]
+    assert sorted(entry.name for entry in (tmp_path / "run").iterdir()) == [
+        "run.json",
+        "sweep-000001",
+        "sweep-000002",
+    ]
     return tmp_path / "run"
 
 
@@ -87,8 +91,12 @@ def test_a_run_whose_checkpoints_are_all_damaged_begins_anew(cut_short, problem)
 
 def test_an_old_checkpoint_loses_its_name_before_its_files(problem, tmp_path, monkeypatch):
     removed, plain = [], shutil.rmtree
-    monkeypatch.setattr(shutil, "rmtree", lambda path, **k: (removed.append(path.name), plain(path, **k)))
-    drmdp.solve(problem[0], BALL, "value-iteration", rtol=1e-2, cluster=ENGINE, checkpoint=tmp_path / "run")
+    monkeypatch.setattr(
+        shutil, "rmtree", lambda path, **k: (removed.append(path.name), plain(path, **k))
+    )
+    drmdp.solve(
+        problem[0], BALL, "value-iteration", rtol=1e-2, cluster=ENGINE, checkpoint=tmp_path / "run"
+    )
     assert set(removed) == {".new"}
     assert len(list((tmp_path / "run").glob("sweep-*"))) == 2
 
@@ -116,7 +124,9 @@ def test_another_model_is_refused(problem, tmp_path):
     with pytest.raises(KilledError):
         drmdp.solve(path, BALL, cluster=ENGINE, checkpoint=tmp_path / "run", callback=_stop)
     np.save(path / "costs.npy", 1.5 * np.load(path / "costs.npy"))
-    with pytest.raises(drmdp.InputError, match="is not the model that the run began with: fingerprint"):
+    with pytest.raises(
+        drmdp.InputError, match="is not the model that the run began with: fingerprint"
+    ):
         drmdp.resume(tmp_path / "run")
 
 
@@ -154,7 +164,8 @@ def test_a_full_disk_stops_checkpoints_and_not_the_run(problem, tmp_path, monkey
 
     monkeypatch.setattr(worker, "flush", full)
     with pytest.warns(
-        Notice, match=r"sweep-00000\d: cannot be written: No space left on device; earlier checkpoints stay"
+        Notice,
+        match=r"sweep-00000\d: cannot be written: No space left on device; earlier checkpoints stay",
     ):
         found = drmdp.solve(problem[0], BALL, cluster=ENGINE, checkpoint=tmp_path / "run")
     assert ranges.digest(found) == problem[1]

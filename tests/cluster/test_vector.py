@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from drmdp.cluster.engine import Engine, Holding, Whole
-from drmdp.cluster.operator import Chain
-from drmdp.cluster.vector import Vector
+from drmdp.cluster.engine import Engine, Holding, Vector, Whole
+from drmdp.cluster.operator import WorkerChain
 from drmdp.cluster.worker import Worker
 from drmdp.core.compact import STORED, rows_of
-from drmdp.core.surveys import are_finite, extent_of, survey
-from drmdp.core.vectors import by_state, dots, ends
+from drmdp.core.vectors import are_finite, by_state, dots, ends, extent_of, survey
 
 S = 203
 
@@ -28,7 +26,7 @@ class Here(Engine):
             worker._source, worker._threads = source, 1
         self.made = []
 
-    def _run(self, name, args, kept, ask):
+    def _run(self, name, args, n):
         def given(arg, k):
             if isinstance(arg, tuple):
                 return tuple(given(part, k) for part in arg)
@@ -38,8 +36,13 @@ class Here(Engine):
 
         told = [tuple(given(arg, k) for arg in args) for k in range(3)]
         self.made.append(name)
-        found = [getattr(worker, name)(*own) for worker, own in zip(self.workers, told, strict=True)]
-        return [Vector(self, [arrays[j] for arrays, _ in found]) for j in range(kept)], [answer for _, answer in found]
+        found = [
+            getattr(worker, name)(*own) for worker, own in zip(self.workers, told, strict=True)
+        ]
+        answers = [answer for _, answer in found]
+        if n is None:
+            return [arrays for arrays, _ in found], answers
+        return [Vector(self, [arrays[j] for arrays, _ in found]) for j in range(n)], answers
 
     def gather(self, vector):
         return np.concatenate(vector.pieces)
@@ -47,7 +50,7 @@ class Here(Engine):
     def scatter(self, values):
         return Vector(self, [values[lo:hi] for lo, hi in self.ranges])
 
-    _hold = close = None
+    close = None
 
 
 @pytest.fixture
@@ -104,9 +107,15 @@ def test_a_look_at_a_sweep_tells_what_arrays_tell(engine):
 
 def test_a_product_is_an_exchange(engine):
     rng = np.random.default_rng(5)
-    a, b, matrix = rng.normal(size=S), rng.normal(size=S), sparse.random_array((S, S), density=0.1, rng=rng).tocsr()
+    a, b, matrix = (
+        rng.normal(size=S),
+        rng.normal(size=S),
+        sparse.random_array((S, S), density=0.1, rng=rng).tocsr(),
+    )
     rows = [rows_of(matrix[lo:hi]) for lo, hi in engine.ranges]
-    chain = Chain(engine, Holding([tuple(getattr(own, name) for name in STORED) for own in rows]))
+    chain = WorkerChain(
+        engine, Holding([tuple(getattr(own, name) for name in STORED) for own in rows])
+    )
     v, w = engine.scatter(a), engine.scatter(b)
     found = by_state(twice_over, v, 0.9, chain @ v)
     want = a - 0.9 * (rows_of(matrix) @ a)

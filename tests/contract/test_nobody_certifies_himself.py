@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import drmdp
-from drmdp.bellman import operator
-from drmdp.bellman.exact import ExactOperator
-from drmdp.certificate import Pair, RobustProver
-from drmdp.layout.memory import Memory
+from drmdp.certificate import PairClaim, RobustProver
+from drmdp.layout.memory import SweepMemory
 from drmdp.layout.point import point_at
+from drmdp.operators import operator
+from drmdp.operators.exact import ExactOperator
 from drmdp.sets import PAIRS
-from drmdp.solvers.problem import Problem, State
+from drmdp.solvers.problem import MethodState, Problem
 
 BALLS = [*PAIRS, ("transport", 1), ("transport", np.inf)]
 IDS = [f"{metric}-{order:g}" for metric, order in BALLS]
@@ -26,18 +26,20 @@ def problem(pair=("l2", 2), support="observed"):
     return model, drmdp.Wasserstein(0.3, *pair, support, ground=ground)
 
 
-def truth(model, ball):
-    found = drmdp.solve(model, ball, tol=1e-9)
+def truth(model, ambiguity):
+    found = drmdp.solve(model, ambiguity, tol=1e-9)
     assert found.status == "solved"
     return found
 
 
-def check(found, model, ball):
-    """The bounds enclose the optimum and the worst case of the policy, and a run that says "solved" kept its promise."""
-    best = truth(model, ball)
+def check(found, model, ambiguity):
+    """The bounds enclose the optimum and the worst case of the policy, and a run that says "solved"
+    kept its promise.
+    """
+    best = truth(model, ambiguity)
     assert (found.lower <= best.upper).all()
     assert (found.upper >= best.lower).all()
-    worst = drmdp.evaluate(model, ball, found.policy, tol=1e-9)
+    worst = drmdp.evaluate(model, ambiguity, found.policy, tol=1e-9)
     assert (found.upper >= worst.lower).all()
     assert found.gap == (found.upper - found.lower).max()
 
@@ -52,11 +54,11 @@ class Liar:
     max_iters: ClassVar[int] = 50
 
     def init(self, problem, value):
-        return self.step(problem, State(np.zeros(problem.model.n_states), None))
+        return self.step(problem, MethodState(np.zeros(problem.model.n_states), None))
 
     def step(self, problem, state):
         honest = problem.sweep(state.value)
-        return State(state.value, self.lie(problem, state.value, honest))
+        return MethodState(state.value, self.lie(problem, state.value, honest))
 
 
 def no_gap(problem, value, honest):
@@ -81,7 +83,7 @@ def noise(problem, value, honest):
         rng.choice([-1e300, -1, 0, 0.5, 1, 1e300, np.nan, np.inf], part.shape).astype(part.dtype)
         for part in honest.claim
     ]
-    return replace(no_gap(problem, value, honest), claim=Memory(*spoiled))
+    return replace(no_gap(problem, value, honest), claim=SweepMemory(*spoiled))
 
 
 def cheap(problem, value, honest):
@@ -90,11 +92,15 @@ def cheap(problem, value, honest):
 
 
 def paradise(problem, value, honest):
-    """A kernel far outside the set, from which the lower bound would be far too high, and a policy."""
+    """A kernel far outside the set, from which the lower bound would be far too high, and a
+    policy.
+    """
     model = problem.model
     kernel = np.zeros((model.n_states, model.n_actions, model.n_states))
-    kernel[:, :, model.costs.min(axis=1).argmax()] = 1.0  # the state where the best action costs most
-    return replace(honest, claim=Pair(honest.policy, kernel))
+    kernel[:, :, model.costs.min(axis=1).argmax()] = (
+        1.0  # the state where the best action costs most
+    )
+    return replace(honest, claim=PairClaim(honest.policy, kernel))
 
 
 LIES = [no_gap, crossed, no_claim, noise, cheap, paradise]
@@ -103,19 +109,19 @@ LIES = [no_gap, crossed, no_claim, noise, cheap, paradise]
 @pytest.mark.parametrize("pair", BALLS, ids=IDS)
 @pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
 def test_a_method_that_lies_ends_with_true_bounds(lie, pair):
-    model, ball = problem(pair)
-    found = drmdp.solve(model, ball, Liar(lie), tol=1e-6)
-    check(found, model, ball)
+    model, ambiguity = problem(pair)
+    found = drmdp.solve(model, ambiguity, Liar(lie), tol=1e-6)
+    check(found, model, ambiguity)
     assert found.status != "solved"
     assert found.gap > 1e-3
 
 
 @pytest.mark.parametrize("stop", ["paper", "puterman"])
 def test_a_method_that_stops_by_a_false_residual_has_true_bounds(stop):
-    model, ball = problem()
-    found = drmdp.solve(model, ball, Liar(no_gap, stop=stop), tol=1e-6)
+    model, ambiguity = problem()
+    found = drmdp.solve(model, ambiguity, Liar(no_gap, stop=stop), tol=1e-6)
     assert found.status == "stopped"
-    check(found, model, ball)
+    check(found, model, ambiguity)
 
 
 @pytest.mark.parametrize("spoil", ["shape", "type", "kind"])
@@ -125,23 +131,25 @@ def test_a_claim_of_another_shape_is_refused(spoil):
     def lie(problem, value, honest):
         by_action, by_kernel, by_row = honest.claim
         wrong = {
-            "shape": Memory(by_action[:2], by_kernel, by_row),
-            "type": Memory(by_action.astype(np.float32), by_kernel, by_row),
+            "shape": SweepMemory(by_action[:2], by_kernel, by_row),
+            "type": SweepMemory(by_action.astype(np.float32), by_kernel, by_row),
             "kind": "trust me",
         }
         return replace(no_gap(problem, value, honest), claim=wrong[spoil])
 
-    model, ball = problem()
+    model, ambiguity = problem()
     with pytest.raises(drmdp.InputError, match="claim"):
-        drmdp.solve(model, ball, Liar(lie), tol=1e-6)
+        drmdp.solve(model, ambiguity, Liar(lie), tol=1e-6)
 
 
 def test_a_claim_is_read_whatever_its_strides_and_a_policy_of_another_shape_is_refused():
-    model, ball = problem()
-    value, prover = np.zeros(8), RobustProver(model, ball, 1)
-    update = ExactOperator(model, ball, 1).update(value, 0, 8)
+    model, ambiguity = problem()
+    value, prover = np.zeros(8), RobustProver(model, ambiguity, 1)
+    update = ExactOperator(model, ambiguity, 1).update(value, 0, 8)
     strided = update.claim._replace(by_row=np.repeat(update.claim.by_row, 2, axis=2)[:, :, ::2])
-    one, other = (prover.prove(value, update.policy, claim, False) for claim in (update.claim, strided))
+    one, other = (
+        prover.prove(value, update.policy, claim, False) for claim in (update.claim, strided)
+    )
     for name in ("lower_step", "upper_step", "share"):
         assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
     with pytest.raises(drmdp.InputError, match="policy"):
@@ -152,7 +160,9 @@ class Boaster(ExactOperator):
     """An engine whose own bounds are too good to be true."""
 
     def _boast(self, update):
-        return replace(update, lower_step=update.upper_step + 1.0, upper_step=update.lower_step - 1.0)
+        return replace(
+            update, lower_step=update.upper_step + 1.0, upper_step=update.lower_step - 1.0
+        )
 
     def update(self, value, start, stop):
         return self._boast(super().update(value, start, stop))
@@ -168,11 +178,16 @@ def boaster(monkeypatch):
 
 
 def test_an_engine_that_boasts_has_true_bounds(boaster):
-    model, ball = problem()
-    found = drmdp.solve(model, ball, drmdp.ValueIteration(backend=boaster), tol=1e-6, max_iters=20)
-    check(found, model, ball)
+    model, ambiguity = problem()
+    found = drmdp.solve(
+        model, ambiguity, drmdp.ValueIteration(backend=boaster), tol=1e-6, max_iters=20
+    )
+    check(found, model, ambiguity)
     assert found.status != "solved"
-    step, honest = (drmdp.bellman(model, ball, np.arange(8.0), backend=backend) for backend in (boaster, "exact"))
+    step, honest = (
+        drmdp.bellman(model, ambiguity, np.arange(8.0), backend=backend)
+        for backend in (boaster, "exact")
+    )
     assert np.array_equal(step.lower, honest.lower)
     assert np.array_equal(step.upper, honest.upper)
 
@@ -186,23 +201,23 @@ class Swapper(ExactOperator):
 
 def test_an_engine_that_evaluates_another_policy_proves_nothing_of_it(monkeypatch):
     monkeypatch.setitem(operator.ENGINES, "swapper", f"{__name__}:Swapper")
-    model, ball = problem()
+    model, ambiguity = problem()
     worst_action = np.eye(3)[model.costs.argmax(axis=1)]
-    want = drmdp.evaluate(model, ball, worst_action, tol=1e-9)
-    found = drmdp.evaluate(model, ball, worst_action, backend="swapper", max_seconds=5)
+    want = drmdp.evaluate(model, ambiguity, worst_action, tol=1e-9)
+    found = drmdp.evaluate(model, ambiguity, worst_action, backend="swapper", max_seconds=5)
     assert (found.upper >= want.lower).all()
     assert (found.lower <= want.upper).all()
-    plan = Problem(Swapper(model, ball)).proved(want.lower, worst_action)
+    plan = Problem(Swapper(model, ambiguity)).proved(want.lower, worst_action)
     assert (want.lower + plan.upper_step >= want.lower - 1e-9).all()
 
 
 def test_an_honest_third_engine_needs_one_line(monkeypatch):
-    monkeypatch.setitem(operator.ENGINES, "third", "drmdp.bellman.exact:ExactOperator")
-    model, ball = problem()
-    found = drmdp.solve(model, ball, drmdp.PolicyIteration(backend="third"))
+    monkeypatch.setitem(operator.ENGINES, "third", "drmdp.operators.exact:ExactOperator")
+    model, ambiguity = problem()
+    found = drmdp.solve(model, ambiguity, drmdp.PolicyIteration(backend="third"))
     assert found.status == "solved"
-    assert drmdp.finite_horizon(model, ball, 3, backend="third").status == "solved"
-    assert drmdp.evaluate(model, ball, found.policy, backend="third").status == "solved"
+    assert drmdp.finite_horizon(model, ambiguity, 3, backend="third").status == "solved"
+    assert drmdp.evaluate(model, ambiguity, found.policy, backend="third").status == "solved"
 
 
 def counted(off):
@@ -212,7 +227,10 @@ def counted(off):
     kernels = np.zeros((N, S, A, S))
     for index in np.ndindex(N, S, A):
         kernels[index][rng.choice(S, 3, replace=False)] = rng.dirichlet(np.ones(3))
-    model, value = drmdp.Model(kernels, costs=rng.random((S, A)), discount=0.9), np.linspace(0, 1, S)
+    model, value = (
+        drmdp.Model(kernels, costs=rng.random((S, A)), discount=0.9),
+        np.linspace(0, 1, S),
+    )
 
     def looked(*given, **settings):
         point = point_at(*given, **settings)

@@ -1,4 +1,6 @@
-"""What the public names show: `dir` lists them and nothing else, and each parameter is described by what it is."""
+"""What the public names show: `dir` lists them and nothing else, and each parameter is described by
+what it is.
+"""
 
 import inspect
 import re
@@ -7,7 +9,15 @@ import pytest
 
 import drmdp
 
-MODULES = [drmdp, drmdp.cluster, drmdp.formats, drmdp.instances, drmdp.plot, drmdp.policies, drmdp.radius]
+MODULES = [
+    drmdp,
+    drmdp.cluster,
+    drmdp.formats,
+    drmdp.instances,
+    drmdp.plot,
+    drmdp.policies,
+    drmdp.radius,
+]
 ALSO = {
     drmdp.Model: ["from_functions", "from_events", "policy"],
     drmdp.Solution: ["save", "load", "report", "proof", "to_frame"],
@@ -37,7 +47,9 @@ def public():
     for module in MODULES:
         for name in module.__all__:
             thing = getattr(module, name)
-            if inspect.isfunction(thing) or (inspect.isclass(thing) and not issubclass(thing, Exception | str)):
+            if inspect.isfunction(thing) or (
+                inspect.isclass(thing) and not issubclass(thing, Exception | str)
+            ):
                 yield f"{module.__name__}.{name}", thing
     for owner, names in ALSO.items():
         for name in names:

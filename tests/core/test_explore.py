@@ -1,4 +1,6 @@
-"""Models of plain functions: what is visited, in which order, what functions may say, and how a slip is told."""
+"""Models of plain functions: what is visited, in which order, what functions may say, and how a
+slip is told.
+"""
 
 import enum
 import json
@@ -70,8 +72,8 @@ def test_a_queue_of_functions_is_that_of_arrays():
     np.testing.assert_array_equal(model.costs, costs)
     np.testing.assert_array_equal(model.initial, [1, 0, 0, 0, 0, 0, 0])
     twin = Model(y, costs=costs, discount=0.95)
-    for ball in (drmdp.Wasserstein(0.1), drmdp.Wasserstein(0.1, "l1")):
-        one, two = drmdp.solve(model, ball), drmdp.solve(twin, ball)
+    for ambiguity in (drmdp.Wasserstein(0.1), drmdp.Wasserstein(0.1, "l1")):
+        one, two = drmdp.solve(model, ambiguity), drmdp.solve(twin, ambiguity)
         np.testing.assert_allclose(one.value, two.value, rtol=1e-6)
 
 
@@ -147,7 +149,10 @@ def slip(answer, **given):
 
 SLIPS = {
     "sum": ({4: 0.98}, r"transition\(3, 'go'\) sums to 0.98, not 1"),
-    "negative": ({4: 1.5, 5: -0.5}, r"transition\(3, 'go'\): next state 5 is -0.5, not a probability"),
+    "negative": (
+        {4: 1.5, 5: -0.5},
+        r"transition\(3, 'go'\): next state 5 is -0.5, not a probability",
+    ),
     "NaN": ({4: np.nan}, r"transition\(3, 'go'\): next state 4 is nan"),
     "infinite": ({4: np.inf}, r"next state 4 is inf"),
     "text": ({4: "1"}, r"transition\(3, 'go'\): next state 4 is '1', not a number"),
@@ -157,7 +162,10 @@ SLIPS = {
     "empty": ({}, r"transition\(3, 'go'\) is empty"),
     "empty list": ([], r"transition\(3, 'go'\) is empty"),
     "nothing left": ({4: 0.0}, r"transition\(3, 'go'\) sums to 0"),
-    "other N": ({4: [1.0, 1.0]}, r"transition\(3, 'go'\) gives 2 .* but transition\(0, 'go'\) gives one"),
+    "other N": (
+        {4: [1.0, 1.0]},
+        r"transition\(3, 'go'\) gives 2 .* but transition\(0, 'go'\) gives one",
+    ),
     "unhashable": ([([4], 1.0)], r"transition\(3, 'go'\), next state: names are hashable"),
     "no name": ({None: 1.0}, r"transition\(3, 'go'\), next state: names are hashable"),
     "nan state": ({float("nan"): 1.0}, "names are hashable"),
@@ -185,12 +193,24 @@ def test_kernels_are_named_in_messages():
 
 
 def test_what_costs_may_not_be():
-    for bad, told in ((np.nan, "nan"), (np.inf, "inf"), (None, "None"), ("1", "'1'"), ([1.0], r"\[1.0\]")):
+    for bad, told in (
+        (np.nan, "nan"),
+        (np.inf, "inf"),
+        (None, "None"),
+        ("1", "'1'"),
+        ([1.0], r"\[1.0\]"),
+    ):
         with pytest.raises(InputError, match=rf"cost\(3, 'go'\) is {told}"):
             walk(lambda s, a: {min(s + 1, 4): 1.0}, lambda s, a, bad=bad: bad if s == 3 else 1.0)
     with pytest.raises(InputError, match=r"rewards\(3, 'go', 4\) is nan"):
-        walk(lambda s, a: {min(s + 1, 4): 1.0}, None, rewards=lambda s, a, t: np.nan if s == 3 else 1.0)
-    with pytest.raises(InputError, match=r"costs must be at most .* state 0, action 'go' has 1e\+300"):
+        walk(
+            lambda s, a: {min(s + 1, 4): 1.0},
+            None,
+            rewards=lambda s, a, t: np.nan if s == 3 else 1.0,
+        )
+    with pytest.raises(
+        InputError, match=r"costs must be at most .* state 0, action 'go' has 1e\+300"
+    ):
         walk(lambda s, a: {0: 1.0}, lambda s, a: 1e300)
 
 
@@ -206,7 +226,9 @@ def test_other_slips():
     def loop(s, a):
         return {s: 1.0}
 
-    with pytest.raises(InputError, match="limit: more than 100 states can be reached: 100 was met at transition"):
+    with pytest.raises(
+        InputError, match="limit: more than 100 states can be reached: 100 was met at transition"
+    ):
         walk(lambda s, a: {s + 1: 1.0}, limit=100)
     for limit in (0, 1.5, True):
         with pytest.raises(InputError, match="limit"):
@@ -217,7 +239,10 @@ def test_other_slips():
         Model.from_functions([0], ["go"], loop, 3.0, **stay)
     with pytest.raises(InputError, match=r"state 0 has no action: .* terminal="):
         Model.from_functions([0], lambda s: [], loop, lambda s, a: 1.0, **stay)
-    with pytest.raises(InputError, match=r"initial: a state is given twice; one state that is a tuple is \[\(0, 0\)\]"):
+    with pytest.raises(
+        InputError,
+        match=r"initial: a state is given twice; one state that is a tuple is \[\(0, 0\)\]",
+    ):
         Model.from_functions((0, 0), ["go"], loop, lambda s, a: 1.0, **stay)
     with pytest.raises(InputError, match="actions of state 0: 'go' is given twice"):
         walk(loop, actions=["go", "go"])
@@ -234,7 +259,8 @@ def test_other_slips():
         Model.from_functions([0], ["go"], lambda s, a: 1 / 0, lambda s, a: 1.0, discount=1.5)
 
 
-# ---------------------------------------------------------------------- names of any kind, everywhere
+# ---------------------------------------------------------------------- names of any kind,
+# everywhere
 
 KINDS = {
     "tuples": lambda n, late: (n, late),
@@ -246,7 +272,9 @@ KINDS = {
     "numbers": lambda n, late: n,
     "large": lambda n, late: 10**20 + n,
     "surrogates": lambda n, late: f"\ud800{n}",
-    "classes of strings": lambda n, late: enum.StrEnum("Size", {f"s{k}": f"s{k}" for k in range(7)})(f"s{n}"),
+    "classes of strings": lambda n, late: enum.StrEnum(
+        "Size", {f"s{k}": f"s{k}" for k in range(7)}
+    )(f"s{n}"),
 }
 BACK = ("tuples", "nested", "strings", "floats", "numbers", "large", "surrogates")
 """Kinds that files give back as they were."""
@@ -316,7 +344,10 @@ def test_the_command_line_takes_names_of_any_kind(tmp_path, monkeypatch):
         return found.output
 
     assert "(1, False)" in run("solve", "m.drmdp", "--radius", "0.1", "--out", "s.npz")
-    assert json.loads(run("solve", "m.drmdp", "--radius", "0.1", "--json"))["states"][4] == [4, True]
+    assert json.loads(run("solve", "m.drmdp", "--radius", "0.1", "--json"))["states"][4] == [
+        4,
+        True,
+    ]
     run("simulate", "m.drmdp", "s.npz", "--start", "(2, False)")
     policy = {str((n, n > 3)): "fast" for n in range(7)}
     (tmp_path / "p.json").write_text(json.dumps(policy))
@@ -326,6 +357,8 @@ def test_the_command_line_takes_names_of_any_kind(tmp_path, monkeypatch):
     assert "Stock(new=1, old=0)" in (tmp_path / "page.html").read_text()
     model = drmdp.read("m.drmdp")
     assert (
-        drmdp.simulate(model, policy=dict.fromkeys(model.states, "fast"), n=3, steps=2, start=(2, False)).states[:, 0]
+        drmdp.simulate(
+            model, policy=dict.fromkeys(model.states, "fast"), n=3, steps=2, start=(2, False)
+        ).states[:, 0]
         == 2
     ).all()

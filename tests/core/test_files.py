@@ -1,4 +1,6 @@
-"""Files are written completely or not at all: full disks, kills, interruptions, links, permissions, readers at the same time."""
+"""Files are written completely or not at all: full disks, kills, interruptions, links, permissions,
+readers at the same time.
+"""
 
 import contextlib
 import functools
@@ -19,17 +21,23 @@ import pytest
 
 import drmdp
 from drmdp import InputError, instances
-from drmdp.core import archives, files
+from drmdp.io import archives, files
 
 SUFFIXES = ("npz", "drmdp", "csv", "tra")
 KERNELS = instances.forest(4).kernels
 OLD = drmdp.Model(KERNELS, rewards=[0.0, 0.0, 1.0, 4.0], discount=0.8)
-NEW = drmdp.Model(KERNELS[:, ::-1, :, ::-1], rewards=[5.0, 6.0, 7.0, 9.0], discount=0.5, initial=[0.5, 0.5, 0, 0])
+NEW = drmdp.Model(
+    KERNELS[:, ::-1, :, ::-1], rewards=[5.0, 6.0, 7.0, 9.0], discount=0.5, initial=[0.5, 0.5, 0, 0]
+)
 
 
 def contents(folder):
     """Every file below a folder with its bytes."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def read(path):
@@ -49,7 +57,9 @@ def which(path):
     if not path.exists():
         return "none"
     found = read(path)
-    return next((name for name in ("old", "new") if found == reread(name, path.suffix[1:])), "mixed")
+    return next(
+        (name for name in ("old", "new") if found == reread(name, path.suffix[1:])), "mixed"
+    )
 
 
 # ---------------------------------------------------------------------- one file
@@ -142,7 +152,9 @@ def test_what_must_not_be_replaced_is_refused(tmp_path, monkeypatch):
         with pytest.raises(InputError, match=r"no file has such a name|cannot be written"):
             drmdp.write(OLD, tmp_path / name, format="npz")
     drmdp.write(OLD, tmp_path / "kept.npz")
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "kept.npz")  # root may write anywhere
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: Path(path).name != "kept.npz"
+    )  # root may write anywhere
     with pytest.raises(InputError, match=r"kept.npz: is write-protected"):
         drmdp.write(NEW, tmp_path / "kept.npz")
     drmdp.write(OLD, tmp_path / ("é" * 125 + ".npz"))
@@ -159,10 +171,15 @@ def test_results_take_no_place_of_a_pipe(tmp_path, write):
 
 def test_names_of_companions_are_not_names_of_models(tmp_path):
     for name in ("m.lab", "m.trew", "m.SREW"):
-        with pytest.raises(InputError, match=f"{name}: .* is the suffix of a companion; name the file of transitions"):
+        with pytest.raises(
+            InputError,
+            match=f"{name}: .* is the suffix of a companion; name the file of transitions",
+        ):
             drmdp.write(OLD, tmp_path / name, format="prism")
     for name in ("m.initial.csv", "m.parameters.CSV"):
-        with pytest.raises(InputError, match=r"is the name of a companion of m\.csv, not of a model"):
+        with pytest.raises(
+            InputError, match=r"is the name of a companion of m\.csv, not of a model"
+        ):
             drmdp.write(OLD, tmp_path / name)
     assert not os.listdir(tmp_path)
 
@@ -181,8 +198,12 @@ def test_two_names_of_one_file_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("kind", [OSError(5, "Input/output error"), KeyboardInterrupt()], ids=["error", "interrupt"])
-def test_whatever_step_fails_the_old_files_stay_and_nothing_else(suffix, kind, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "kind", [OSError(5, "Input/output error"), KeyboardInterrupt()], ids=["error", "interrupt"]
+)
+def test_whatever_step_fails_the_old_files_stay_and_nothing_else(
+    suffix, kind, tmp_path, monkeypatch
+):
     path = tmp_path / f"m.{suffix}"
     put(OLD, path)
     before = contents(tmp_path)
@@ -221,7 +242,10 @@ def small_disk(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True, text=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if mounted.returncode:
         pytest.skip(f"mount is refused: {mounted.stderr.strip()}")
@@ -277,7 +301,11 @@ def test_commands_on_a_full_disk_say_so_in_a_line_and_leave_what_was_there(small
             stream.flush()
     before = contents(small_disk)
     running = start(
-        COMMANDS, json.dumps(list(ON_A_FULL_DISK)), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        COMMANDS,
+        json.dumps(list(ON_A_FULL_DISK)),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     out, err = running.communicate(timeout=600)
     assert contents(small_disk) == before
@@ -366,7 +394,9 @@ def test_a_kill_at_any_step_leaves_the_old_model_or_the_new_one_but_no_mixture(t
     assert running.returncode == 0
     for suffix, *seen in map(str.split, out.splitlines()):
         order = [state for state, _ in itertools.groupby(seen)]
-        assert order == (["old", "new"] if suffix in ("npz", "drmdp") else ["old", "none", "new"]), (suffix, seen)
+        assert order == (
+            ["old", "new"] if suffix in ("npz", "drmdp") else ["old", "none", "new"]
+        ), (suffix, seen)
         assert len(seen) >= 3
     assert len(out.splitlines()) == len(SUFFIXES)
 
@@ -396,7 +426,8 @@ def test_a_directory_is_there_at_every_moment_while_it_is_replaced(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a", "b", "m.drmdp"]
 
 
-# ---------------------------------------------------------------------- files that change while they are mapped
+# ---------------------------------------------------------------------- files that change while
+# they are mapped
 
 
 @pytest.fixture
@@ -407,7 +438,9 @@ def mapped(tmp_path):
 
 
 def rewrite(path, array):
-    """Change an .npy file in place, as another program would, and not within the tick of the clock of its first writing."""
+    """Change an .npy file in place, as another program would, and not within the tick of the clock
+    of its first writing.
+    """
     with path.open("r+b") as stream:
         np.lib.format.read_magic(stream)
         np.lib.format.read_array_header_1_0(stream)
@@ -417,21 +450,23 @@ def rewrite(path, array):
 
 def test_a_mapped_file_that_was_changed_or_cut_off_is_refused(mapped):
     path, model = mapped
-    ball = drmdp.Wasserstein(0.1)
-    drmdp.solve(model, ball)
+    ambiguity = drmdp.Wasserstein(0.1)
+    drmdp.solve(model, ambiguity)
     rewrite(path / "data.npy", np.array(model.blocks.data) * 2)
     for call in (
         drmdp.solve,
         lambda m, b: drmdp.bellman(m, b, np.zeros(30)),
         lambda m, b: drmdp.finite_horizon(m, b, 2),
     ):
-        with pytest.raises(InputError, match=r"data.npy: was changed after it was read; read the model again"):
-            call(model, ball)
+        with pytest.raises(
+            InputError, match=r"data.npy: was changed after it was read; read the model again"
+        ):
+            call(model, ambiguity)
     drmdp.write(instances.garnet(30, 4).astype(np.float32), path)
     model = drmdp.read(path)
     os.truncate(path / "data.npy", 1000)
     with pytest.raises(InputError, match=r"data.npy: was changed after it was read"):
-        drmdp.solve(model, ball)
+        drmdp.solve(model, ambiguity)
 
 
 CUT_OFF = """
@@ -466,30 +501,39 @@ def test_whoever_needs_probabilities_of_a_file_that_was_cut_off_is_told(mapped, 
     out.mkdir()
     running = start(CUT_OFF, mapped[0], out, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     said, err = running.communicate(timeout=600)
-    assert (running.returncode, said) == (0, "Model: 30 states × 4 actions × 5 kernels, discount 0.8\n"), err[-2000:]
+    assert (running.returncode, said) == (
+        0,
+        "Model: 30 states × 4 actions × 5 kernels, discount 0.8\n",
+    ), err[-2000:]
     assert not os.listdir(out)
 
 
 def test_a_file_that_changes_during_a_run_is_noticed_at_its_end(mapped):
     path, model = mapped
     with pytest.raises(InputError, match=r"data.npy: was changed after it was read"):
-        drmdp.solve(model, drmdp.Wasserstein(0.1), callback=lambda _: rewrite(path / "data.npy", np.zeros(1)))
+        drmdp.solve(
+            model,
+            drmdp.Wasserstein(0.1),
+            callback=lambda _: rewrite(path / "data.npy", np.zeros(1)),
+        )
 
 
 def test_a_mapped_model_survives_being_replaced_or_removed(mapped):
     path, model = mapped
-    ball = drmdp.Wasserstein(0.1)
-    first = drmdp.solve(model, ball)
+    ambiguity = drmdp.Wasserstein(0.1)
+    first = drmdp.solve(model, ambiguity)
     drmdp.write(OLD, path)
-    np.testing.assert_array_equal(drmdp.solve(model, ball).value, first.value)
+    np.testing.assert_array_equal(drmdp.solve(model, ambiguity).value, first.value)
     shutil.rmtree(path)
-    np.testing.assert_array_equal(drmdp.solve(model, ball).value, first.value)
+    np.testing.assert_array_equal(drmdp.solve(model, ambiguity).value, first.value)
 
 
 def test_mapped_costs_that_were_changed_are_refused(mapped):
     path, model = mapped
     rewrite(path / "costs.npy", np.array(model.costs) * 2)
-    with pytest.raises(InputError, match=r"costs.npy: was changed after it was read; read the model again"):
+    with pytest.raises(
+        InputError, match=r"costs.npy: was changed after it was read; read the model again"
+    ):
         drmdp.solve(model, drmdp.Wasserstein(0.1))
 
 
@@ -561,14 +605,17 @@ def test_a_name_given_twice_is_found_in_one_pass():
     names = [Name(k) for k in range(3000)]
     names[-1] = Name("2998")
     with pytest.raises(InputError, match="states: the name '2998' is given twice"):
-        drmdp.Model(np.full((3000, 1, 3000), 1 / 3000), costs=np.zeros(3000), discount=0.5, states=names)
+        drmdp.Model(
+            np.full((3000, 1, 3000), 1 / 3000), costs=np.zeros(3000), discount=0.5, states=names
+        )
     assert Name.compared < 10 * len(names)
     text = "{" + ", ".join(f'"{k}": 0' for k in [*range(100_000), 99_999]) + "}"
     with pytest.raises(InputError, match="'99999' is given twice"):
         archives.parse_json(text)
 
 
-# ---------------------------------------------------------------------- signals while a command writes
+# ---------------------------------------------------------------------- signals while a command
+# writes
 
 SLOW_DISK = """
 import os, sys, time
@@ -588,7 +635,10 @@ main(sys.argv[1:])
     [
         (signal.SIGTERM, "csv"),
         (signal.SIGKILL, "drmdp"),
-        *(pytest.param(n, s, marks=pytest.mark.fuzz) for n, s in [(signal.SIGINT, "drmdp"), (signal.SIGKILL, "csv")]),
+        *(
+            pytest.param(n, s, marks=pytest.mark.fuzz)
+            for n, s in [(signal.SIGINT, "drmdp"), (signal.SIGKILL, "csv")]
+        ),
     ],
 )
 def test_a_signal_while_a_command_writes_leaves_what_was_there(number, suffix, tmp_path):
@@ -597,15 +647,22 @@ def test_a_signal_while_a_command_writes_leaves_what_was_there(number, suffix, t
     drmdp.write(OLD, tmp_path / "out" / f"m.{suffix}")
     before = contents(tmp_path / "out")
     running = start(
-        SLOW_DISK, "convert", tmp_path / "new.npz", tmp_path / "out" / f"m.{suffix}", stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
+        SLOW_DISK,
+        "convert",
+        tmp_path / "new.npz",
+        tmp_path / "out" / f"m.{suffix}",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     assert running.stdout.readline() == "writing\n"
     running.send_signal(number)
     _, err = running.communicate(timeout=600)
     after = contents(tmp_path / "out")
     if number == signal.SIGKILL:
-        assert all(name.startswith(".m.") for name in set(after) - set(before))  # hidden, and said so
+        assert all(
+            name.startswith(".m.") for name in set(after) - set(before)
+        )  # hidden, and said so
         assert {name: after[name] for name in before} == before
     else:
         assert running.returncode == 130

@@ -11,13 +11,15 @@ import pytest
 from scipy import sparse
 
 import drmdp
-from drmdp.bellman.conic import cone as conic_cone
-from drmdp.core.interrupts import not_lost, put_off, terminated_like_interrupted
+from drmdp.operators.conic import cone as conic_cone
+from drmdp.ui.interrupts import not_lost, put_off, terminated_like_interrupted
 
 
 @pytest.fixture
 def ctrl_c():
-    """Send SIGINT to this process, which takes it as in a terminal even if whoever runs the tests ignores it."""
+    """Send SIGINT to this process, which takes it as in a terminal even if whoever runs the tests
+    ignores it.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield lambda: os.kill(os.getpid(), signal.SIGINT)
     signal.signal(signal.SIGINT, before)
@@ -39,9 +41,11 @@ def test_ctrl_c_while_clarabel_reads_its_data(ctrl_c, monkeypatch):
             self.__dict__["_indptr"] = array
 
     monkeypatch.setattr(conic_cone, "sparse", SimpleNamespace(csc_matrix=Matrix))
-    model, ball = drmdp.instances.ring(7, 3, discount=0.9), drmdp.Wasserstein(0.1, "l2", 2)
+    model, ambiguity = drmdp.instances.ring(7, 3, discount=0.9), drmdp.Wasserstein(0.1, "l2", 2)
     method = drmdp.ValueIteration(backend="conic")
-    found = drmdp.solve(model, ball, method, tol=0, callback=lambda r: asked.append(r.iteration == 3))
+    found = drmdp.solve(
+        model, ambiguity, method, tol=0, callback=lambda r: asked.append(r.iteration == 3)
+    )
     assert found.status == "interrupted"
     assert found.n_iters == 3
     assert np.all(found.lower <= found.upper)

@@ -1,4 +1,6 @@
-"""Values around their level, and one-sided steps: one pass over the numbers says what several did."""
+"""Values around their level, and one-sided steps: one pass over the numbers says what several
+did.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def test_both_steps_are_beyond_the_truth_and_around_their_middle():
     )
     for k in range(9):
         true = [
-            -Fraction(u[k] + 7.0) if terminal[k] else Fraction(b) - Fraction(u[k]) - (1 - Fraction(0.9)) * 7
+            -Fraction(u[k] + 7.0)
+            if terminal[k]
+            else Fraction(b) - Fraction(u[k]) - (1 - Fraction(0.9)) * 7
             for b in (lower[k], upper[k])
         ]
         assert low[k] <= true[0] <= low[k] + 1e-14

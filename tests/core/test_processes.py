@@ -1,4 +1,6 @@
-"""Forked and spawned processes, threads and event loops: the same answer as in the process that started them."""
+"""Forked and spawned processes, threads and event loops: the same answer as in the process that
+started them.
+"""
 
 import os
 import re
@@ -109,7 +111,9 @@ def test_a_property_that_another_thread_makes_at_a_fork_does_not_keep_the_child(
 def test_nobody_makes_properties_under_a_lock():
     sources = Path(drmdp.__file__).parent.rglob("*.py")
     kept = re.compile(r"functools.*cached_property")
-    assert [path.name for path in sources if kept.search(path.read_text())] == ["cached.py"]  # which says why
+    assert [path.name for path in sources if kept.search(path.read_text())] == [
+        "cached.py"
+    ]  # which says why
 
 
 SAME = """
@@ -159,7 +163,9 @@ def test_threads_and_event_loops_give_the_same_answer(script):
 # ---------------------------------------------------------------------- numbers of threads
 
 
-@pytest.mark.parametrize("given", ["0", "-1", "two", "1.5", "nan", "1025", "1" * 20, "9" * 5000, "1_0", " 2 x"])
+@pytest.mark.parametrize(
+    "given", ["0", "-1", "two", "1.5", "nan", "1025", "1" * 20, "9" * 5000, "1_0", " 2 x"]
+)
 def test_absurd_numbers_of_threads_are_refused_with_their_name(given, monkeypatch):
     monkeypatch.setenv(threads.VARIABLE, given)
     with pytest.raises(
@@ -184,7 +190,9 @@ def test_threads_that_cannot_be_started_are_an_error_with_the_cure(monkeypatch):
 
     monkeypatch.setattr(threads.ThreadPoolExecutor, "submit", refuse)
     work = np.arange(0, 10 * threads.SMALL, threads.SMALL)
-    with pytest.raises(drmdp.InputError, match="7 threads cannot be started: can't start new thread; take fewer"):
+    with pytest.raises(
+        drmdp.InputError, match="7 threads cannot be started: can't start new thread; take fewer"
+    ):
         threads.run(lambda lo, hi: None, work, 0, 9, 7)
 
 
@@ -205,13 +213,14 @@ def test_an_error_in_one_range_is_raised_once_the_others_have_ended():
     assert not running
 
 
-# ---------------------------------------------------------------------- small files that ask for much
+# ---------------------------------------------------------------------- small files that ask for
+# much
 
 BOMBS = """
 import io, resource, sys, zipfile
 import numpy as np
 import drmdp
-from drmdp.core import archives
+from drmdp.io import archives
 
 def member(array=None, dtype="<f8", shape=()):
     stream = io.BytesIO()
@@ -255,7 +264,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000)
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="kilobytes are counted on Linux")
 def test_small_files_that_promise_much_are_refused_in_little_memory(tmp_path):
-    done = subprocess.run([sys.executable, "-c", BOMBS], cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT)
+    done = subprocess.run(
+        [sys.executable, "-c", BOMBS], cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT
+    )
     assert done.returncode == 0, done.stderr
     *said, little = done.stdout.splitlines()
     assert "strings of no letters" in said[0]
@@ -270,7 +281,8 @@ def test_small_files_that_promise_much_are_refused_in_little_memory(tmp_path):
 
 READ_ONLY = """
 import sys
-sys.meta_path = [finder for finder in sys.meta_path if "Redirecting" not in type(finder).__name__]  # of an editable install
+# of an editable install
+sys.meta_path = [finder for finder in sys.meta_path if "Redirecting" not in type(finder).__name__]
 import numpy as np
 import drmdp, drmdp.prox.registry, drmdp.solvers.first_order.players
 from drmdp import _native
@@ -295,9 +307,12 @@ def test_a_package_that_cannot_be_written_to_works(tmp_path):
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
         places = {"PYTHONPATH": disk, "HOME": disk, "XDG_CACHE_HOME": disk, "TMPDIR": temporary}
         done = subprocess.run(
-            [sys.executable, "-c", READ_ONLY, disk], env={**os.environ, **{k: str(v) for k, v in places.items()}},
-            capture_output=True, text=True, timeout=LIMIT,
-        )  # fmt: skip
+            [sys.executable, "-c", READ_ONLY, disk],
+            env={**os.environ, **{k: str(v) for k, v in places.items()}},
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+        )
     finally:
         subprocess.run(["umount", disk], check=True)
     assert (done.returncode, done.stdout) == (0, "2.0\n"), done.stderr

@@ -16,10 +16,34 @@ import pytest
 
 import drmdp
 from drmdp.cli import main
-from drmdp.core import clock, progress
+from drmdp.ui import clock, progress
 
-RUN = "import sys; from drmdp.core import progress; progress.DELAY = 0; progress.PERIOD = 0.01; "
+RUN = "import sys; from drmdp.ui import progress; progress.DELAY = 0; progress.PERIOD = 0.01; "
 """First words of a program that mentions everything at once."""
+LOOK = (
+    RUN
+    + """import contextlib
+progress.PERIOD = 1e6
+enter, counted = progress._Display.enter, progress.counted
+
+def look(self, *stage):
+    with self._lock:
+        enter(self, *stage)
+        self._update()
+
+@contextlib.contextmanager
+def each(*given):
+    def then():
+        step()
+        with progress._display._lock:
+            progress._display._update()
+    with counted(*given) as step:
+        yield then
+
+progress._Display.enter, progress.counted = look, each
+"""
+)
+"""The same, but looked at as stages begin and after each step: no clock decides what is seen."""
 
 
 class Screen(io.StringIO):
@@ -200,18 +224,24 @@ def test_stages_of_several_threads_do_not_mix_up(screen):
     for thread in threads:
         thread.join(600)
     assert not progress._display._stages
-    assert all(line in {f"drmdp: {name} …" for name in names} for line in err.getvalue().splitlines())
+    assert all(
+        line in {f"drmdp: {name} …" for name in names} for line in err.getvalue().splitlines()
+    )
 
 
 # ---------------------------------------------------------------------- in earnest
 
 
 def on_terminal(folder, *args):
-    """Run a command with a terminal for standard error; its exit code, standard output, and what the terminal saw."""
+    """Run a command with a terminal for standard error; its exit code, standard output, and what
+    the terminal saw.
+    """
     terminal, side = pty.openpty()
-    script = RUN + "from drmdp.cli import main; main()"
+    script = LOOK + "from drmdp.cli import main; main()"
     with open(folder / "out", "w+b") as out:
-        running = subprocess.Popen([sys.executable, "-c", script, *map(str, args)], cwd=folder, stdout=out, stderr=side)
+        running = subprocess.Popen(
+            [sys.executable, "-c", script, *map(str, args)], cwd=folder, stdout=out, stderr=side
+        )
     os.close(side)
     shown = b""
     while True:
@@ -237,11 +267,23 @@ def folder(tmp_path_factory):
 
 
 COMMANDS = {
-    "solve": ("solve ring.npz --radius 0.1 --method value-iteration --rtol 1e-4", "iterating: iteration [1-9]"),
-    "evaluate": ("evaluate ring.npz solution.npz --radius 0.1", "evaluating the policy|solving the mean kernel"),
-    "sweep": ("sweep ring.npz --radii 9 --folds 2 --critical", "radii: [1-9] of 9[\\s\\S]*folds"),
-    "horizon": ("horizon ring.npz --radius 0.1 --stages 400", "stages: [1-9][0-9]* of 400"),
-    "inspect": ("inspect ring.npz --radius 0.1", "solving|rounding|looking"),
+    "solve": (
+        "solve ring.npz --radius 0.1 --method value-iteration --rtol 1e-4",
+        "iterating: iteration [1-9]",
+    ),
+    "evaluate": (
+        "evaluate ring.npz solution.npz --radius 0.1",
+        "evaluating the policy: iteration [1-9]",
+    ),
+    "sweep": (
+        "sweep ring.npz --radii 9 --folds 2 --critical",
+        "radii: 9 of 9[\\s\\S]*folds: 2 of 2[\\s\\S]*critical radii: [1-9]",
+    ),
+    "horizon": ("horizon ring.npz --radius 0.1 --stages 400", "stages: 399 of 400"),
+    "inspect": (
+        "inspect ring.npz --radius 0.1",
+        "looking at single actions[\\s\\S]*rounding the policy[\\s\\S]*comparing kernels",
+    ),
     "simulate": ("simulate ring.npz solution.npz -n 20000 --steps 100", "simulating"),
 }
 
@@ -250,7 +292,8 @@ OFTEN = ("solve", "sweep")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in OFTEN else pytest.mark.fuzz) for name in COMMANDS]
+    "name",
+    [pytest.param(name, marks=[] if name in OFTEN else pytest.mark.fuzz) for name in COMMANDS],
 )
 def test_a_terminal_sees_commands_move_and_standard_output_stays_clean(folder, name):
     command, pattern = COMMANDS[name]
@@ -272,7 +315,10 @@ def test_without_a_terminal_a_command_says_what_takes_long(folder):
     script = RUN + "from drmdp.cli import main; main()"
     command = COMMANDS["solve"][0].split()
     found = subprocess.run(
-        [sys.executable, "-c", script, *command, "--json"], cwd=folder, capture_output=True, text=True
+        [sys.executable, "-c", script, *command, "--json"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
     )
     assert found.returncode == 0
     json.loads(found.stdout)
@@ -288,7 +334,9 @@ def test_python_is_silent_without_a_terminal(folder):
         "asked = model, drmdp.Wasserstein(0.1, support='all'), 'value-iteration'; "
         "drmdp.solve(*asked, rtol=1e-4); print('asked', file=sys.stderr); drmdp.solve(*asked, rtol=1e-4, progress=True)"
     )
-    found = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=True
+    )
     silent, told = found.stderr.split("asked\n")
     assert (found.stdout, silent) == ("", "")
     assert re.fullmatch("(drmdp: .*…\n)+", told)
@@ -307,7 +355,12 @@ def test_the_line_moves_in_evaluations_that_have_no_record(monkeypatch):
 
     monkeypatch.setattr(sys, "stderr", Screen(True))
     monkeypatch.setattr(progress, "DELAY", 1e9)
-    drmdp.solve(drmdp.instances.machine(5), drmdp.Wasserstein(0.3, support="all"), Slow(check_every=10), max_iters=8)
+    drmdp.solve(
+        drmdp.instances.machine(5),
+        drmdp.Wasserstein(0.3, support="all"),
+        Slow(check_every=10),
+        max_iters=8,
+    )
     counts = [int(re.search(r"([0-9]+) sweeps", text)[1]) for text in shown]
     assert counts == list(range(2, 10))
 

@@ -58,11 +58,16 @@ def test_both_cures_of_a_list_of_square_matrices_work():
 
 @pytest.mark.parametrize(
     "given",
-    [{"costs": np.zeros((S, 1))}, {"rewards": np.zeros((S, 1, S))}, {"costs": np.zeros(S), "weights": np.full(A, 1 / A)},
-     {"costs": np.zeros(S), "kernel_names": ["x", "y", "z"]}, {"costs": np.zeros(S), "available": np.ones((S, 1), bool)},
-     {"costs": sparse.csr_array(np.ones((S, S)))}],
+    [
+        {"costs": np.zeros((S, 1))},
+        {"rewards": np.zeros((S, 1, S))},
+        {"costs": np.zeros(S), "weights": np.full(A, 1 / A)},
+        {"costs": np.zeros(S), "kernel_names": ["x", "y", "z"]},
+        {"costs": np.zeros(S), "available": np.ones((S, 1), bool)},
+        {"costs": sparse.csr_array(np.ones((S, S)))},
+    ],
     ids=lambda given: "-".join(given),
-)  # fmt: skip
+)
 def test_whatever_says_one_action_or_three_kernels_is_enough(given):
     assert Model(matrices(actions_first()), discount=0.9, **given).n_kernels == A
 
@@ -90,7 +95,9 @@ def test_one_square_matrix_is_a_chain():
 def test_other_shapes_are_refused_with_what_they_look_like(kernels, cure):
     with pytest.raises(InputError) as error:
         Model(kernels, costs=np.zeros(S), discount=0.9)
-    assert "kernels: expected shape (N, S, A, S) or (S, A, S) with no size 0, got " in str(error.value)
+    assert "kernels: expected shape (N, S, A, S) or (S, A, S) with no size 0, got " in str(
+        error.value
+    )
     assert cure in str(error.value)
 
 
@@ -110,7 +117,9 @@ def test_a_cube_may_be_two_things():
         "kernels: (4, 4, 4) may be (S, A, S) or, as in pymdptoolbox, (A, S, S): give kernels[None] for the first, or "
         "drmdp.formats.from_mdptoolbox(kernels, rewards, discount) for the second"
     )
-    np.testing.assert_array_equal(Model(cube[None], rewards=np.zeros((4, 4)), discount=0.9).kernels[0], cube)
+    np.testing.assert_array_equal(
+        Model(cube[None], rewards=np.zeros((4, 4)), discount=0.9).kernels[0], cube
+    )
     swapped = drmdp.formats.from_mdptoolbox(cube, np.zeros((4, 4)), 0.9)
     np.testing.assert_array_equal(swapped.kernels[0], cube.transpose(1, 0, 2))
 
@@ -143,7 +152,10 @@ def test_files_that_hold_a_cube_are_refused_too(tmp_path):
             "kernels[0][0] has length 2, but kernels[0][1] is a csr_array",
         ),
         ([[[0.5, 0.5]], [0.5, [1]]], "kernels[0] has length 1, but kernels[1] has length 2"),
-        ([np.ones((2, 1, 2)) / 2, np.ones((3, 1, 3)) / 3], "kernels[0] has length 2, but kernels[1] has length 3"),
+        (
+            [np.ones((2, 1, 2)) / 2, np.ones((3, 1, 3)) / 3],
+            "kernels[0] has length 2, but kernels[1] has length 3",
+        ),
     ],
     ids=str,
 )
@@ -155,6 +167,10 @@ def test_lists_of_different_lengths_name_the_place(kernels, message):
 
 def test_sparse_and_dense_do_not_mix():
     y = np.full((2, 2), 0.5)
-    for kernels, i in (([sparse.csr_array(y), y], 1), ([y, sparse.csr_array(y)], 0), ([sparse.csr_array(y), None], 1)):
+    for kernels, i in (
+        ([sparse.csr_array(y), y], 1),
+        ([y, sparse.csr_array(y)], 0),
+        ([sparse.csr_array(y), None], 1),
+    ):
         with pytest.raises(InputError, match=f"some are sparse, but kernel {i} is of type"):
             Model(kernels, costs=[0, 1], discount=0.9)

@@ -7,15 +7,21 @@ import pytest
 
 import drmdp
 from drmdp import instances
-from drmdp.core import spans
+from drmdp.model import state_ranges
 
 
 def named(n=23, **more):
     """Make a model with names, terminal states and actions that are not available."""
     y = instances.perturb(instances.garnet(n, 3, seed=2), 4).kernels
     available = np.arange(n * 3).reshape(n, 3) % 5 != 0
-    given = {"states": [f"s{s}" for s in range(n)], "terminal": [f"s{n - 1}"], "available": available}
-    return drmdp.Model(y, **{"costs": np.arange(3.0 * n).reshape(n, 3), "discount": 0.9} | given | more)
+    given = {
+        "states": [f"s{s}" for s in range(n)],
+        "terminal": [f"s{n - 1}"],
+        "available": available,
+    }
+    return drmdp.Model(
+        y, **{"costs": np.arange(3.0 * n).reshape(n, 3), "discount": 0.9} | given | more
+    )
 
 
 def fresh(model):
@@ -26,21 +32,21 @@ def fresh(model):
 @pytest.mark.parametrize("costs", [(23, 3), (23, 3, 23), "listed"], ids=str)
 @pytest.mark.parametrize("cuts", [[], [7], [1, 2, 3], [5, 10, 20], range(1, 23)], ids=str)
 def test_the_fingerprint_does_not_depend_on_who_computes_which_block(costs, cuts, monkeypatch):
-    monkeypatch.setattr(spans, "BLOCK", 5)
+    monkeypatch.setattr(state_ranges, "BLOCK", 5)
     model = named()
     if costs == "listed":
         model = named(costs=model.blocks.matrix(np.arange(model.mean.size) * 0.5))
     elif len(costs) == 3:
         model = named(costs=np.arange(23 * 3 * 23.0).reshape(costs))
     ends = [0, *cuts, 23]
-    joined = [found for lo, hi in pairwise(ends) for found in spans.digests(model, lo, hi)]
+    joined = [found for lo, hi in pairwise(ends) for found in state_ranges.digests(model, lo, hi)]
     assert len(joined) == 5
-    assert spans.fingerprint(model.head, joined) == fresh(model)
-    assert spans.fingerprint(model.head, joined[::-1]) != fresh(model)
+    assert state_ranges.fingerprint(model.head, joined) == fresh(model)
+    assert state_ranges.fingerprint(model.head, joined[::-1]) != fresh(model)
 
 
 def test_a_change_in_any_block_changes_the_fingerprint(monkeypatch):
-    monkeypatch.setattr(spans, "BLOCK", 5)
+    monkeypatch.setattr(state_ranges, "BLOCK", 5)
     model = named()
     seen = {fresh(model)}
     for s in range(22):

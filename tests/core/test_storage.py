@@ -1,4 +1,6 @@
-"""Kernels as they are stored: in pieces, in float32, with sums that are 1 up to rounding. What large models go through, on small ones."""
+"""Kernels as they are stored: in pieces, in float32, with sums that are 1 up to rounding. What
+large models go through, on small ones.
+"""
 
 from fractions import Fraction
 
@@ -17,7 +19,10 @@ EPS = np.finfo(float).eps
 def kernels(seed=0):
     """Rows of which many have zeros."""
     rng = np.random.default_rng(seed)
-    y = rng.dirichlet(np.ones(S), (N, S, A)) * (rng.random((N, S, A, S)) < 0.7) + 0.1 * np.eye(S)[:, None]
+    y = (
+        rng.dirichlet(np.ones(S), (N, S, A)) * (rng.random((N, S, A, S)) < 0.7)
+        + 0.1 * np.eye(S)[:, None]
+    )
     return y / y.sum(axis=3, keepdims=True)
 
 
@@ -29,7 +34,9 @@ def model(y, **given):
 @pytest.mark.parametrize("piece", [1, 4, 5, 12, 41])
 def test_a_model_does_not_depend_on_the_pieces_it_is_gone_through(piece, normalize, monkeypatch):
     y = kernels()
-    y[:, ::2] *= 1 + np.random.default_rng(1).uniform(-1e-10, 1e-10, (N, (S + 1) // 2, A, 1))  # to be divided out
+    y[:, ::2] *= 1 + np.random.default_rng(1).uniform(
+        -1e-10, 1e-10, (N, (S + 1) // 2, A, 1)
+    )  # to be divided out
     whole = model(y, normalize=normalize)
     monkeypatch.setattr(storage, "PIECE", piece)
     parts = model(y, normalize=normalize)
@@ -40,7 +47,9 @@ def test_a_model_does_not_depend_on_the_pieces_it_is_gone_through(piece, normali
     np.testing.assert_array_equal(parts.mean, whole.mean)
 
 
-@pytest.mark.parametrize(("entry", "message"), [(2.0, "sums to"), (-2.0, "not be negative"), (np.nan, "be finite")])
+@pytest.mark.parametrize(
+    ("entry", "message"), [(2.0, "sums to"), (-2.0, "not be negative"), (np.nan, "be finite")]
+)
 def test_a_wrong_row_is_named_in_whatever_piece_it_is(entry, message, monkeypatch):
     monkeypatch.setattr(storage, "PIECE", 5)
     for i, s, a in np.ndindex(N, S, A):
@@ -54,7 +63,9 @@ def test_a_wrong_row_is_named_in_whatever_piece_it_is(entry, message, monkeypatc
 @pytest.mark.parametrize("n", [1, 3, 40])
 @pytest.mark.parametrize("excess", [-40, -3, 3, 40])
 def test_rows_are_kept_only_if_rounding_explains_their_sums(n, excess):
-    """The certificate supposes that a row of n numbers sums to 1 up to 2 (n + 2) ε, or was divided by its sum."""
+    """The certificate supposes that a row of n numbers sums to 1 up to 2 (n + 2) ε, or was divided
+    by its sum.
+    """
     rng = np.random.default_rng(n)
     y = rng.dirichlet(np.ones(n), (1, n, 1)) * (1 + excess * 2 * (n + 2) * EPS)
     found = drmdp.Model(y, costs=np.zeros((n, 1)), discount=0.5)
@@ -69,20 +80,30 @@ def test_rows_are_kept_only_if_rounding_explains_their_sums(n, excess):
 def test_the_saturation_of_float32_rows_is_that_of_the_rows_they_stand_for(pair, support):
     single = model(kernels()).astype("float32")
     double = model(single.kernels)
-    ball = drmdp.Wasserstein(0, *pair, support)
-    np.testing.assert_allclose(ball.saturation(single), ball.saturation(double), rtol=4e-16)
+    ambiguity = drmdp.Wasserstein(0, *pair, support)
+    np.testing.assert_allclose(
+        ambiguity.saturation(single), ambiguity.saturation(double), rtol=4e-16
+    )
 
 
 def parts():
     """What is stored of a sparse kernel with unlisted states."""
-    given = {name: np.zeros(0, dtype=np.float64 if rows.KINDS[name] == "f" else np.int32) for name in rows.STORED}
+    given = {
+        name: np.zeros(0, dtype=np.float64 if rows.KINDS[name] == "f" else np.int32)
+        for name in rows.STORED
+    }
     ptr = np.arange(S * A + 1, dtype=np.int64)
     states, u = np.arange(S, dtype=np.int32), np.linspace(0, -1, S)
     each = np.ones(S * A)
     return given | {
-        "entry_ptr": 0 * ptr, "prefix_ptr": ptr, "prefix_length": np.full(S * A, S, dtype=np.int32),
-        "prefix_slope": 0 * each, "prefix_level": each / S, "states": states, "u": u,
-    }  # fmt: skip
+        "entry_ptr": 0 * ptr,
+        "prefix_ptr": ptr,
+        "prefix_length": np.full(S * A, S, dtype=np.int32),
+        "prefix_slope": 0 * each,
+        "prefix_level": each / S,
+        "states": states,
+        "u": u,
+    }
 
 
 def test_a_stored_kernel_may_reach_all_states_and_no_further():
@@ -100,7 +121,10 @@ def test_the_first_wrong_column_is_found_wherever_blocks_end(monkeypatch):
     for block in (1, 2, 7):
         monkeypatch.setattr(storage, "ENTRIES", block)
         for _ in range(500):
-            rows = [np.sort(rng.choice(6, rng.integers(4), replace=False)) for _ in range(rng.integers(1, 6))]
+            rows = [
+                np.sort(rng.choice(6, rng.integers(4), replace=False))
+                for _ in range(rng.integers(1, 6))
+            ]
             indptr = np.append(0, np.cumsum([row.size for row in rows]))
             indices = np.concatenate(rows).astype(np.int32)
             if indices.size and rng.random() < 0.6:

@@ -10,11 +10,11 @@ from scipy.optimize import linprog
 
 import drmdp
 from criteria_cases import deck, exact_steps, grid, line, queue
-from drmdp.bellman.build import build
 from drmdp.core.levels import EPS, ended
 from drmdp.criteria.reach import Reach, model_of
 from drmdp.criteria.total import Total
 from drmdp.model import changed
+from drmdp.operators.build import build
 from drmdp.solution import Status
 from drmdp.solvers.problem import Problem
 from drmdp_lab import storm
@@ -40,10 +40,12 @@ def swap():
 
 @pytest.mark.parametrize("discount", [0.0, 0.3, 0.95, 1 - 1e-9])
 def test_acceptance_01_discounted_bounds_keep_their_bits(discount):
-    """The formula of before criteria, operation by operation: U + λ/(1−λ) max(U − v), and its rounding."""
+    """The formula of before criteria, operation by operation: U + λ/(1−λ) max(U − v), and its
+    rounding.
+    """
     model = drmdp.instances.perturb(drmdp.instances.machine(8, discount=discount), n_kernels=4)
-    for ball in (drmdp.Wasserstein(0.3), drmdp.Divergence(0.1), drmdp.Reweighting(0.2)):
-        found = drmdp.solve(model, ball, threads=1)
+    for ambiguity in (drmdp.Wasserstein(0.3), drmdp.Divergence(0.1), drmdp.Reweighting(0.2)):
+        found = drmdp.solve(model, ambiguity, threads=1)
         value, _ = found.sweep
         step = found.sweeps[0].update
         low, high = step.lower_step, step.upper_step
@@ -51,7 +53,10 @@ def test_acceptance_01_discounted_bounds_keep_their_bits(discount):
         far = ratio * max(abs(float(low.min())), abs(float(high.max())))
         size = np.abs(value) + np.abs(low) + np.abs(high) + far
         most = 1 / (1 - discount) * (1 + 1e-12)
-        floor, ceiling = (min(model.cost_range[0], 0.0) * most, max(model.cost_range[1], 0.0) * most)
+        floor, ceiling = (
+            min(model.cost_range[0], 0.0) * most,
+            max(model.cost_range[1], 0.0) * most,
+        )
         below = value + low + ratio * float(low.min()) + -1.0 * 8 * EPS * size
         above = value + high + ratio * float(high.max()) + 1.0 * 8 * EPS * size
         np.testing.assert_array_equal(found.lower, np.maximum(below, floor))
@@ -71,15 +76,19 @@ SETS = {
     "reweighting kl": (drmdp.Reweighting(0.1, "kl"), 22.88984, 21.50431),
     "reweighting cvar": (drmdp.Reweighting(kind="cvar", level=0.3), 23.97763, 20.63396),
     "intervals": (drmdp.Intervals.of(GRID, 0.02), 25.94398, 19.57354),
-    "transport": (drmdp.Wasserstein(0.05, "transport", ground=("line", list(range(100)))), 23.01705, 21.17351),
+    "transport": (
+        drmdp.Wasserstein(0.05, "transport", ground=("line", list(range(100)))),
+        23.01705,
+        21.17351,
+    ),
 }
 
 
 @pytest.mark.parametrize("nature", ["adversarial", "cooperative"])
 @pytest.mark.parametrize("name", SETS)
 def test_acceptance_02_the_26_values_of_the_grid(name, nature):
-    ball, *want = SETS[name]
-    found = drmdp.solve(GRID, ball, nature=nature, threads=1)
+    ambiguity, *want = SETS[name]
+    found = drmdp.solve(GRID, ambiguity, nature=nature, threads=1)
     assert found.status is Status.solved
     assert found.criterion == "total"
     assert found.gap <= 1e-6 * found.scale
@@ -110,7 +119,9 @@ def test_acceptance_04_hide_or_run(tol):
     throw, wait = np.zeros((2, 3, 2, 3))
     throw[0, 0, 2] = throw[0, 1, 1] = wait[0, 0, 1] = wait[0, 1, 0] = 1  # run, or hide
     throw[1:, :, 1:] = wait[1:, :, 1:] = np.eye(2)[:, None]
-    found = drmdp.reach(plain(np.stack([throw, wait])), drmdp.Reweighting(kind="any"), 1, 2, tol=tol)
+    found = drmdp.reach(
+        plain(np.stack([throw, wait])), drmdp.Reweighting(kind="any"), 1, 2, tol=tol
+    )
     assert found.status is Status.solved
     assert 1 - tol <= found.lower[0] < 1
     assert found.upper[0] == 1
@@ -137,7 +148,9 @@ def test_acceptance_06_trap():
 
 
 def test_acceptance_07_zero_cost_loop():
-    """Waiting costs nothing, going costs 1: the value is that of arriving, and the loop is named."""
+    """Waiting costs nothing, going costs 1: the value is that of arriving, and the loop is
+    named.
+    """
     K = np.zeros((1, 2, 2, 2))
     K[0, 0, 0], K[0, 0, 1], K[0, 1] = [1, 0], [0, 1], [0, 1]
     states = {"states": ["home", "goal"], "discount": 1.0, "terminal": ["goal"]}
@@ -145,13 +158,18 @@ def test_acceptance_07_zero_cost_loop():
     found = drmdp.solve(model, drmdp.Wasserstein(0.1))
     assert found.lower[0] <= 1 <= found.upper[0]
     assert found.gap <= 1e-6
-    assert any(note == "waiting in 'home' costs nothing; the value is that of arriving" for note in found.notes)
+    assert any(
+        note == "waiting in 'home' costs nothing; the value is that of arriving"
+        for note in found.notes
+    )
     assert drmdp.reach(model, drmdp.Wasserstein(0.1), "goal").lower[0] >= 1 - 1e-6
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 8), pytest.param(8, 40, marks=pytest.mark.fuzz)])
 def test_acceptance_07_loops_that_cost_nothing(first, last):
-    """Every state can go to a neighbour for nothing; the value is that of arriving, and the certificate is exact."""
+    """Every state can go to a neighbour for nothing; the value is that of arriving, and the
+    certificate is exact.
+    """
     solved = 0
     for seed in range(first, last):
         rng = np.random.default_rng(seed)
@@ -160,7 +178,10 @@ def test_acceptance_07_loops_that_cost_nothing(first, last):
         mid[..., S - 1] += 0.02
         mid /= mid.sum(axis=2, keepdims=True)
         mid[: S - 1, 2] = np.eye(S)[(np.arange(S - 1) + 1) % (S - 1)]
-        low, high = np.where(mid < 1, 0.7 * mid, mid), np.where(mid < 1, np.minimum(1.3 * mid, 1), mid)
+        low, high = (
+            np.where(mid < 1, 0.7 * mid, mid),
+            np.where(mid < 1, np.minimum(1.3 * mid, 1), mid),
+        )
         costs = rng.integers(1, 10, size=(S, 3)) * 1.0
         costs[: S - 1, 2] = 0
         model = drmdp.Model(mid[None], costs=costs, discount=1.0, terminal=[S - 1])
@@ -169,7 +190,10 @@ def test_acceptance_07_loops_that_cost_nothing(first, last):
         assert any("costs nothing; the value is that of arriving" in note for note in found.notes)
         below, above = found.sweeps
         assert all(x is None or x >= 0 for x in exact_steps(model, low, high, below.value))
-        assert all(x is None or x < 0 for x in exact_steps(model, low, high, above.value, above.update.policy))
+        assert all(
+            x is None or x < 0
+            for x in exact_steps(model, low, high, above.value, above.update.policy)
+        )
     assert solved == last - first
 
 
@@ -179,16 +203,25 @@ def test_acceptance_08_storm_is_inside(kind, seed):
     """Some of those that tests/solvers/test_reach.py compares."""
     lower, upper, costs = storm.problem(kind, seed)
     room, S = upper - lower, len(lower)
-    mid = lower + room * ((1 - lower.sum(axis=2)) / np.maximum(room.sum(axis=2), 1e-300))[:, :, None]
+    mid = (
+        lower + room * ((1 - lower.sum(axis=2)) / np.maximum(room.sum(axis=2), 1e-300))[:, :, None]
+    )
     for way in storm.WAYS:
         for mode, nature in storm.MODES.items():
-            theirs, ball = np.array(STORM[f"{kind}{seed:02d} {way} {mode}"]), drmdp.Intervals(lower, upper)
+            theirs, ambiguity = (
+                np.array(STORM[f"{kind}{seed:02d} {way} {mode}"]),
+                drmdp.Intervals(lower, upper),
+            )
             if kind == "reach":
-                found = drmdp.reach(plain(mid[None]), ball, S - 1, minimise=way == "min", nature=nature)
+                found = drmdp.reach(
+                    plain(mid[None]), ambiguity, S - 1, minimise=way == "min", nature=nature
+                )
             else:
                 given = {"costs" if way == "min" else "rewards": costs}
                 found = drmdp.solve(
-                    drmdp.Model(mid[None], discount=1.0, terminal=[S - 1], **given), ball, nature=nature
+                    drmdp.Model(mid[None], discount=1.0, terminal=[S - 1], **given),
+                    ambiguity,
+                    nature=nature,
                 )
             near = 1e-9 * max(1.0, theirs.max())
             assert (found.lower - near <= theirs).all()
@@ -196,7 +229,8 @@ def test_acceptance_08_storm_is_inside(kind, seed):
 
 
 @pytest.mark.parametrize(
-    ("seeds", "most"), [(range(4), 5_000), pytest.param(range(4, 40), 250_000, marks=pytest.mark.fuzz)]
+    ("seeds", "most"),
+    [(range(4), 5_000), pytest.param(range(4, 40), 250_000, marks=pytest.mark.fuzz)],
 )
 def test_acceptance_08_transitions_that_nature_may_kill(seeds, most):
     """Half of the lower bounds are 0, which Storm refuses; plain iteration comes from below."""
@@ -205,14 +239,26 @@ def test_acceptance_08_transitions_that_nature_may_kill(seeds, most):
         rng, S = np.random.default_rng(seed), len(lower)
         lower = np.where((rng.random(lower.shape) < 0.5) & (lower < 1), 0, lower)
         room = upper - lower
-        mid = lower + room * ((1 - lower.sum(axis=2)) / np.maximum(room.sum(axis=2), 1e-300))[:, :, None]
-        ends, model, ball = np.eye(S, dtype=bool), plain(mid[None]), drmdp.Intervals(lower, upper)
+        mid = (
+            lower
+            + room * ((1 - lower.sum(axis=2)) / np.maximum(room.sum(axis=2), 1e-300))[:, :, None]
+        )
+        ends, model, ambiguity = (
+            np.eye(S, dtype=bool),
+            plain(mid[None]),
+            drmdp.Intervals(lower, upper),
+        )
         for minimise in (False, True):
             for nature in NATURES:
-                found = drmdp.reach(model, ball, S - 1, S - 2, minimise=minimise, nature=nature)
+                found = drmdp.reach(
+                    model, ambiguity, S - 1, S - 2, minimise=minimise, nature=nature
+                )
                 assert found.status is Status.solved
                 seen = model_of(model, ends[S - 1], ends[S - 2], minimise)
-                operator, value = build(seen, ball.facing(nature), "exact", 1), ended(seen, np.zeros(S))
+                operator, value = (
+                    build(seen, ambiguity.facing(nature), "exact", 1),
+                    ended(seen, np.zeros(S)),
+                )
                 for _ in range(most):
                     before, value = value, ended(seen, operator.update(value, 0, S).value)
                     if np.abs(value - before).max() < 1e-15:
@@ -222,19 +268,29 @@ def test_acceptance_08_transitions_that_nature_may_kill(seeds, most):
                     assert (found.lower <= np.abs(value) + 1e-6).all()
 
 
-@pytest.mark.parametrize(("first", "last"), [(0, 25), pytest.param(25, 250, marks=pytest.mark.fuzz)])
+@pytest.mark.parametrize(
+    ("first", "last"), [(0, 25), pytest.param(25, 250, marks=pytest.mark.fuzz)]
+)
 def test_acceptance_09_certificates_in_fractions_and_mutants(first, last):
-    """Both sides of each total hold exactly. Mutants that are false in fractions are not taken: U lowered below its step, L raised above."""
+    """Both sides of each total hold exactly. Mutants that are false in fractions are not taken: U
+    lowered below its step, L raised above.
+    """
     held = mutants = 0
     for seed in range(first, last):
         mid, low, high, costs = deck(seed)
         S = len(mid)
-        model, ball = drmdp.Model(mid[None], costs=costs, discount=1.0, terminal=[S - 1]), drmdp.Intervals(low, high)
+        model, ambiguity = (
+            drmdp.Model(mid[None], costs=costs, discount=1.0, terminal=[S - 1]),
+            drmdp.Intervals(low, high),
+        )
         try:
-            found = drmdp.solve(model, ball, max_iters=60, threads=1)
+            found = drmdp.solve(model, ambiguity, max_iters=60, threads=1)
         except drmdp.InputError:
             continue
-        problem, live = Problem(build(model, ball, "exact", 1)), np.flatnonzero(~model.terminal)
+        problem, live = (
+            Problem(build(model, ambiguity, "exact", 1)),
+            np.flatnonzero(~model.terminal),
+        )
         for side, k in zip(found.sweeps, (0, 1), strict=True):
             if side is None or not np.isfinite((found.lower, found.upper)[k]).all():
                 continue
@@ -255,9 +311,15 @@ def test_acceptance_09_certificates_in_fractions_and_mutants(first, last):
 
 
 def test_acceptance_09_a_self_loop_proves_nothing():
-    """U = −1 on a state that stays where it is at no cost: F(U) = U, which is no proof of a total, nor of a probability."""
-    model = model_of(plain([[[1.0, 0.0]], [[0.0, 1.0]]]), np.array([False, True]), np.zeros(2, bool), False)
-    total = drmdp.Model([[[1.0, 0.0]], [[0.0, 1.0]]], costs=[[0.0], [0.0]], discount=1.0, terminal={1: -1.0})
+    """U = −1 on a state that stays where it is at no cost: F(U) = U, which is no proof of a total,
+    nor of a probability.
+    """
+    model = model_of(
+        plain([[[1.0, 0.0]], [[0.0, 1.0]]]), np.array([False, True]), np.zeros(2, bool), False
+    )
+    total = drmdp.Model(
+        [[[1.0, 0.0]], [[0.0, 1.0]]], costs=[[0.0], [0.0]], discount=1.0, terminal={1: -1.0}
+    )
     for own, criterion in ((model, Reach(model)), (total, Total(total))):
         value = np.array([-1.0, -1.0])
         update = Problem(build(own, drmdp.Wasserstein(0.0), "exact", 1)).proved(value)
@@ -270,7 +332,9 @@ def test_acceptance_09_a_plateau_one_float_lower_is_no_bound():
     top = float(found.upper[0])
     assert found.upper[:2].tolist() == [top, top]  # rule E: one number, bit for bit
     model = found.problem[0]
-    lower = np.array([-np.nextafter(top, 0), -top, -1.0, 0.0])  # as costs: left claims more than right has
+    lower = np.array(
+        [-np.nextafter(top, 0), -top, -1.0, 0.0]
+    )  # as costs: left claims more than right has
     update = Problem(build(model, drmdp.Wasserstein(0.1, "l1"), "exact", 1)).proved(lower)
     assert Fraction(float(lower[0])) > Fraction(-top)
     assert Reach(model).bounds(lower, update)[0] is None
@@ -280,7 +344,7 @@ MACHINE = drmdp.instances.perturb(drmdp.instances.machine(20), n_kernels=5, same
 
 
 @pytest.mark.parametrize(
-    ("model", "ball", "want"),
+    ("model", "ambiguity", "want"),
     [
         (MACHINE, drmdp.Wasserstein(0.05), 0.34210435),
         (queue(), drmdp.Wasserstein(0.05), 1.952506303),
@@ -288,8 +352,8 @@ MACHINE = drmdp.instances.perturb(drmdp.instances.machine(20), n_kernels=5, same
         (queue(100), drmdp.Wasserstein(0.05), 1.952506325),
     ],
 )
-def test_acceptance_10_known_gains(model, ball, want):
-    found = drmdp.solve(model, ball, criterion="average", tol=1e-6, threads=1)
+def test_acceptance_10_known_gains(model, ambiguity, want):
+    found = drmdp.solve(model, ambiguity, criterion="average", tol=1e-6, threads=1)
     assert found.status is Status.solved
     assert found.kernel_passes <= 10
     assert found.lower[0] - 1e-7 <= want <= found.upper[0] + 1e-7
@@ -298,9 +362,9 @@ def test_acceptance_10_known_gains(model, ball, want):
 
 
 def test_acceptance_10_every_h_brackets_the_gain():
-    model, ball = changed(queue(12), discount=1.0), drmdp.Divergence(0.02, "kl")
-    found = drmdp.solve(model, ball, criterion="average", tol=1e-9)
-    problem = Problem(build(model, ball, "exact", 1))
+    model, ambiguity = changed(queue(12), discount=1.0), drmdp.Divergence(0.02, "kl")
+    found = drmdp.solve(model, ambiguity, criterion="average", tol=1e-9)
+    problem = Problem(build(model, ambiguity, "exact", 1))
     rng = np.random.default_rng(1)
     for h in (found.bias, *rng.normal(size=(20, 12)) * 10 ** rng.uniform(-2, 3, size=(20, 1))):
         step = problem.proved(h)
@@ -310,26 +374,28 @@ def test_acceptance_10_every_h_brackets_the_gain():
 
 
 def test_acceptance_10_a_discount_near_1_is_near():
-    model, ball = queue(12), drmdp.Wasserstein(0.05)
-    found = drmdp.solve(model, ball, criterion="average", tol=1e-8)
-    near = drmdp.solve(changed(model, discount=1 - 1e-7), ball)
+    model, ambiguity = queue(12), drmdp.Wasserstein(0.05)
+    found = drmdp.solve(model, ambiguity, criterion="average", tol=1e-8)
+    near = drmdp.solve(changed(model, discount=1 - 1e-7), ambiguity)
     assert abs((1e-7 * near.value - found.value).max()) <= 1e-7 * np.ptp(near.value) + 1e-6
 
 
 def test_acceptance_10_gains_that_differ():
     K = np.zeros((1, 3, 1, 3))
     K[0, 0, 0], K[0, 1, 0], K[0, 2, 0] = [0, 0.5, 0.5], [0, 1, 0], [0, 0, 1]
-    found = drmdp.solve(drmdp.Model(K, costs=[0.5, 0, 1], discount=0.9), drmdp.Wasserstein(0.1), criterion="average")
+    found = drmdp.solve(
+        drmdp.Model(K, costs=[0.5, 0, 1], discount=0.9), drmdp.Wasserstein(0.1), criterion="average"
+    )
     assert found.status is Status.precision_limit
     np.testing.assert_allclose([found.lower[0], found.upper[0]], [0, 1], atol=1e-12)
     assert "may differ between states" in found.notes[-1]
 
 
 def test_acceptance_11_bounded_in_time_it_rises_to_the_probability():
-    model, ball = swap(), drmdp.Wasserstein(0.1, "l1")
-    last, limit = np.zeros(4), drmdp.reach(model, ball, "goal", "crash")
+    model, ambiguity = swap(), drmdp.Wasserstein(0.1, "l1")
+    last, limit = np.zeros(4), drmdp.reach(model, ambiguity, "goal", "crash")
     for n in (1, 2, 3, 10):
-        plan = drmdp.reach(model, ball, "goal", "crash", within=n)
+        plan = drmdp.reach(model, ambiguity, "goal", "crash", within=n)
         assert (last - 1e-12 <= plan.lower[0]).all()
         assert (plan.lower[0] <= limit.upper + 1e-12).all()
         last = plan.lower[0]
@@ -349,16 +415,20 @@ def test_acceptance_11_a_plan_has_the_values_of_terminal_states():
 
 
 def test_acceptance_12_properties():
-    """reach + avoid ≤ 1; a nature that helps is never worse; more doubt never better; without doubt the linear program's value."""
+    """reach + avoid ≤ 1; a nature that helps is never worse; more doubt never better; without doubt
+    the linear program's value.
+    """
     for seed in range(4):
         rng = np.random.default_rng([seed, 12])
         S, A = 6, 2
         rows = rng.dirichlet(np.full(S, 0.4), (2, S, A))
         model, last = plain(rows), None
         for radius in (0.0, 0.1, 0.4, 1.0):
-            ball = drmdp.Wasserstein(radius)
-            worst, best = (drmdp.reach(model, ball, S - 1, S - 2, nature=nature) for nature in NATURES)
-            other = drmdp.reach(model, ball, S - 2, S - 1, minimise=True)
+            ambiguity = drmdp.Wasserstein(radius)
+            worst, best = (
+                drmdp.reach(model, ambiguity, S - 1, S - 2, nature=nature) for nature in NATURES
+            )
+            other = drmdp.reach(model, ambiguity, S - 2, S - 1, minimise=True)
             assert (worst.lower <= best.upper).all()
             assert (worst.lower + other.lower <= 1 + 1e-12).all()
             assert last is None or (worst.lower <= last.upper + 1e-12).all()

@@ -1,4 +1,6 @@
-"""Long-run cost a step: values that are known, the bracket that holds for any h, and gains that differ."""
+"""Long-run cost a step: values that are known, the bracket that holds for any h, and gains that
+differ.
+"""
 
 import numpy as np
 import pytest
@@ -31,14 +33,18 @@ def test_a_path_of_radii(lasts):
     model = queue(6)
     if lasts is not None:
         model = changed(model, sojourn=np.linspace(1, 3, 18).reshape(6, 3))
-    ball, radii = drmdp.Wasserstein(0.1), [0.0, 0.05, 0.2]
-    path = drmdp.radius.path(model, ball, radii, criterion="average")
+    ambiguity, radii = drmdp.Wasserstein(0.1), [0.0, 0.05, 0.2]
+    path = drmdp.radius.path(model, ambiguity, radii, criterion="average")
     assert str(path.status) == "solved"
     for point in path.points:
-        found = drmdp.solve(model, ball.with_radius(point.radius), criterion="average")
+        found = drmdp.solve(model, ambiguity.with_radius(point.radius), criterion="average")
         assert (point.lower <= found.upper).all()
         assert (found.lower <= point.upper).all()
-    fixed = drmdp.radius.path(model, ball, radii, criterion="average", policy=path.points[0].policy)
+    fixed = drmdp.radius.path(
+        model, ambiguity, radii, criterion="average", policy=path.points[0].policy
+    )
     assert (fixed.worst >= path.worst - 1e-6 * np.abs(path.worst)).all()
-    with pytest.raises(drmdp.InputError, match="actions of a long-run average do not compare in one step"):
+    with pytest.raises(
+        drmdp.InputError, match="actions of a long-run average do not compare in one step"
+    ):
         drmdp.radius.critical(path)

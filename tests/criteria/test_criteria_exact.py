@@ -26,12 +26,18 @@ def test_certificates_of_totals_hold_in_fractions(seed):
         steps = exact_steps(model, low, high, above.value, above.update.policy)
         for s in np.flatnonzero(live):
             assert steps[s] < 0
-            assert Fraction(float(above.value[s])) + steps[s] <= Fraction(float(found.upper[s])) * (1 + slack) + slack
+            assert (
+                Fraction(float(above.value[s])) + steps[s]
+                <= Fraction(float(found.upper[s])) * (1 + slack) + slack
+            )
     if below is not None:
         steps = exact_steps(model, low, high, below.value)
         for s in np.flatnonzero(live):
             assert steps[s] >= 0
-            assert Fraction(float(found.lower[s])) <= Fraction(float(below.value[s])) + steps[s] + slack
+            assert (
+                Fraction(float(found.lower[s]))
+                <= Fraction(float(below.value[s])) + steps[s] + slack
+            )
     if found.status is Status.solved:
         assert found.gap <= 1e-6 * found.scale
 
@@ -40,9 +46,13 @@ def test_certificates_of_totals_hold_in_fractions(seed):
 def test_certificates_of_averages_hold_in_fractions(seed):
     mid, low, high, costs = deck(seed)
     model = drmdp.Model(mid[None], costs=costs, discount=0.9)
-    found = drmdp.solve(model, drmdp.Intervals(low, high), criterion="average", max_iters=60, threads=1)
+    found = drmdp.solve(
+        model, drmdp.Intervals(low, high), criterion="average", max_iters=60, threads=1
+    )
     below, above = found.sweeps
     most = max(exact_steps(model, low, high, above.value, above.update.policy))
     least = min(exact_steps(model, low, high, below.value))
-    assert max(least, Fraction(min(0.0, costs.min()))) >= Fraction(float(found.lower[0]))  # nothing is beyond all costs
+    assert max(least, Fraction(min(0.0, costs.min()))) >= Fraction(
+        float(found.lower[0])
+    )  # nothing is beyond all costs
     assert min(most, Fraction(max(0.0, costs.max()))) <= Fraction(float(found.upper[0]))

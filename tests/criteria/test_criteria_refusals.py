@@ -19,7 +19,9 @@ def model(**given):
 
 def lost(n=8):
     """n states that stay where they are, and an end."""
-    return drmdp.Model(np.eye(n + 1)[None, :, None], costs=np.ones(n + 1), discount=1.0, terminal=[n])
+    return drmdp.Model(
+        np.eye(n + 1)[None, :, None], costs=np.ones(n + 1), discount=1.0, terminal=[n]
+    )
 
 
 def swap():
@@ -33,8 +35,14 @@ ROWS = {
         lambda: drmdp.solve(model(terminal=None), BALL),
         "discount: 1 needs terminal states; say where the process ends, terminal=…, or solve with criterion='average'",
     ),
-    "discount above 1": (lambda: model(discount=1.5), "discount: expected a number in [0, 1], got 1.5"),
-    "discount nan": (lambda: model(discount=np.nan), "discount: expected a number in [0, 1], got nan"),
+    "discount above 1": (
+        lambda: model(discount=1.5),
+        "discount: expected a number in [0, 1], got 1.5",
+    ),
+    "discount nan": (
+        lambda: model(discount=np.nan),
+        "discount: expected a number in [0, 1], got nan",
+    ),
     "average of what ends": (
         lambda: drmdp.solve(model(), BALL, criterion="average"),
         "criterion: the average cost of a process that ends is 0; drop terminal=, or solve the total cost (discount=1)",
@@ -47,16 +55,30 @@ ROWS = {
         lambda: drmdp.solve(lost(2), drmdp.Intervals.of(lost(2), 0.0), nature="cooperative"),
         "discount: 1, but no kernel of the set leads from 0, 1 to a terminal state; name where else it ends",
     ),
-    "terminal nan": (lambda: model(terminal={1: np.nan}), "terminal: state 1: expected a finite value, got nan"),
-    "terminal inf": (lambda: model(terminal={1: np.inf}), "terminal: state 1: expected a finite value, got inf"),
+    "terminal nan": (
+        lambda: model(terminal={1: np.nan}),
+        "terminal: state 1: expected a finite value, got nan",
+    ),
+    "terminal inf": (
+        lambda: model(terminal={1: np.inf}),
+        "terminal: state 1: expected a finite value, got inf",
+    ),
     "target and avoid": (
-        lambda: drmdp.reach(swap(), BALL, ["goal", "left"], ["crash", "goal"]), "target, avoid: 'goal' cannot be both",
+        lambda: drmdp.reach(swap(), BALL, ["goal", "left"], ["crash", "goal"]),
+        "target, avoid: 'goal' cannot be both",
     ),
-    "empty target": (lambda: drmdp.reach(swap(), BALL, []), "target: no state is given: name at least one"),
+    "empty target": (
+        lambda: drmdp.reach(swap(), BALL, []),
+        "target: no state is given: name at least one",
+    ),
     "unknown target": (
-        lambda: drmdp.reach(swap(), BALL, "nowhere"), "target: unknown state 'nowhere'; known: 'left', 'right'",
+        lambda: drmdp.reach(swap(), BALL, "nowhere"),
+        "target: unknown state 'nowhere'; known: 'left', 'right'",
     ),
-    "unknown avoid": (lambda: drmdp.reach(swap(), BALL, "goal", ["x"]), "avoid: unknown state 'x'; known: 'left'"),
+    "unknown avoid": (
+        lambda: drmdp.reach(swap(), BALL, "goal", ["x"]),
+        "avoid: unknown state 'x'; known: 'left'",
+    ),
     "first-order": (
         lambda: drmdp.solve(model(), BALL, method="first-order"),
         "method: 'first-order' goes with a discount below 1; method='auto' solves for criterion 'total'",
@@ -66,18 +88,22 @@ ROWS = {
         "stop: 'puterman' goes with a discount below 1; stop='certified' goes with all criteria",
     ),
     "1 for some pairs": (
-        lambda: drmdp.solve(model(terminal=None, discount=[[1.0], [0.5]]), BALL), "discount: 1 for some pairs and less",
+        lambda: drmdp.solve(model(terminal=None, discount=[[1.0], [0.5]]), BALL),
+        "discount: 1 for some pairs and less",
     ),
     "sojourn 0": (
-        lambda: model(terminal=None, sojourn=[1.0, 0.0]), "sojourn must be positive and finite: state 1, action 0 has 0.0",
+        lambda: model(terminal=None, sojourn=[1.0, 0.0]),
+        "sojourn must be positive and finite: state 1, action 0 has 0.0",
     ),
     "sojourn nan": (
-        lambda: model(terminal=None, sojourn=np.nan), "sojourn must be positive and finite: state 0, action 0 has nan",
+        lambda: model(terminal=None, sojourn=np.nan),
+        "sojourn must be positive and finite: state 0, action 0 has nan",
     ),
     "sojourn of another shape": (
-        lambda: model(sojourn=[1.0, 2.0, 3.0]), "sojourn: expected a number, one for each state, or shape (2, 1); got (3,)",
+        lambda: model(sojourn=[1.0, 2.0, 3.0]),
+        "sojourn: expected a number, one for each state, or shape (2, 1); got (3,)",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("row", ROWS)

@@ -1,4 +1,6 @@
-"""A discount for each pair (semi-Markov models), and continuous time by rates: against plain iteration, linear systems, conic programs and fractions."""
+"""A discount for each pair (semi-Markov models), and continuous time by rates: against plain
+iteration, linear systems, conic programs and fractions.
+"""
 
 import contextlib
 import io
@@ -69,7 +71,13 @@ def test_all_sets(name, tmp_path):
 @pytest.mark.parametrize("name", SETS)
 def test_many_problems(name, tmp_path):
     for seed in range(100):
-        check(name, seed, tmp_path if seed < 20 else None, seed < 10, ("adversarial", "cooperative")[seed % 4 == 3])
+        check(
+            name,
+            seed,
+            tmp_path if seed < 20 else None,
+            seed < 10,
+            ("adversarial", "cooperative")[seed % 4 == 3],
+        )
 
 
 def test_radius_0_is_a_linear_system():
@@ -81,7 +89,9 @@ def test_radius_0_is_a_linear_system():
         for k in range(A**S):
             x = k // A ** np.arange(S) % A
             rows = np.arange(S), x
-            chain = np.tensordot(model.weights, model.kernels, 1)[rows] * model.discounts[rows][:, None]
+            chain = (
+                np.tensordot(model.weights, model.kernels, 1)[rows] * model.discounts[rows][:, None]
+            )
             best = np.minimum(best, np.linalg.solve(np.eye(S) - chain, model.costs[rows]))
         found = drmdp.solve(model, drmdp.Wasserstein(0.0))
         slack = 1e-12 * np.abs(best).max()
@@ -107,7 +117,9 @@ def test_files_and_equal_discounts(tmp_path):
         drmdp.write(model, path)
         assert drmdp.read(path) == model
         assert (drmdp.read(path).discounts == model.discounts).all()
-    same = drmdp.Model(model.kernels, costs=model.costs, discount=np.full(model.available.shape, 0.9))
+    same = drmdp.Model(
+        model.kernels, costs=model.costs, discount=np.full(model.available.shape, 0.9)
+    )
     assert same.discounts is None
     assert same == drmdp.Model(model.kernels, costs=model.costs, discount=0.9)
     with pytest.raises(drmdp.InputError, match="discount for each pair"):
@@ -120,7 +132,9 @@ def test_refusals():
     model = problem(5)
     bad = np.array(model.discounts)
     bad[1, 0] = 1.5
-    with pytest.raises(drmdp.InputError, match=r"discount must be in \[0, 1\]: state 1, action 0 has 1.5"):
+    with pytest.raises(
+        drmdp.InputError, match=r"discount must be in \[0, 1\]: state 1, action 0 has 1.5"
+    ):
         drmdp.Model(model.kernels, costs=model.costs, discount=bad)
     bad[1, 0] = 1.0
     whole = drmdp.Model(model.kernels, costs=model.costs, discount=bad)
@@ -135,14 +149,20 @@ def test_refusals():
 def test_q_values_and_values():
     model = problem(6)
     found = drmdp.solve(model, drmdp.Wasserstein(0.0), rtol=1e-10)
-    q = model.costs + model.discounts * (np.tensordot(model.weights, model.kernels, 1) @ found.value)
+    q = model.costs + model.discounts * (
+        np.tensordot(model.weights, model.kernels, 1) @ found.value
+    )
     assert np.allclose(q.min(axis=1), found.value, rtol=1e-8)
     assert np.allclose(found.q_values, q, rtol=1e-8)
     for value, kernel in zip(
-        drmdp.policies.values(model, drmdp.Wasserstein(0.0), found).by_kernel, model.kernels, strict=True
+        drmdp.policies.values(model, drmdp.Wasserstein(0.0), found).by_kernel,
+        model.kernels,
+        strict=True,
     ):
         move = np.einsum("sa,sa,sat->st", found.policy, model.discounts, kernel)
-        alone = np.linalg.solve(np.eye(model.n_states) - move, (found.policy * model.costs).sum(axis=1))
+        alone = np.linalg.solve(
+            np.eye(model.n_states) - move, (found.policy * model.costs).sum(axis=1)
+        )
         assert np.allclose(value, alone, rtol=1e-9)
 
 
@@ -190,7 +210,10 @@ def test_total_of_rates_until_the_end():
 
 def test_rates_that_are_none():
     rates, costs = queue()
-    for change, words in ((-2.0, "not negative"), (2.0, r"must sum to 0: kernel 0, state 3, action 1 sums to 0.99")):
+    for change, words in (
+        (-2.0, "not negative"),
+        (2.0, r"must sum to 0: kernel 0, state 3, action 1 sums to 0.99"),
+    ):
         bad = rates.copy()
         bad[3, 1, 2 if change < 0 else 7] = change if change < 0 else 1.0
         with pytest.raises(drmdp.InputError, match=words):

@@ -1,7 +1,9 @@
-"""Totals, probabilities and averages of every registered set against long plain iteration, and against sweeps of the conic twins.
+"""Totals, probabilities and averages of every registered set against long plain iteration, and
+against sweeps of the conic twins.
 
-Bellman steps from 0 rise to a total of costs that are not negative, and to a probability. Of a process that pauses half of the time, what the next step costs
-more lies around the average, for any values. A cost per unit of time is the rate r at which the average of c − rτ is 0.
+Bellman steps from 0 rise to a total of costs that are not negative, and to a probability. Of a
+process that pauses half of the time, what the next step costs more lies around the average, for any
+values. A cost per unit of time is the rate r at which the average of c − rτ is 0.
 """
 
 import numpy as np
@@ -9,10 +11,10 @@ import pytest
 
 import drmdp
 from decks import SETS
-from drmdp.bellman.build import build
 from drmdp.core.levels import ended
 from drmdp.criteria.reach import model_of
 from drmdp.model import changed
+from drmdp.operators.build import build
 from drmdp.sets.registry import entry_of
 
 ASKED = ("total", "reach", "average", "per time")
@@ -29,7 +31,9 @@ def rows_of(rng, S, A, N, ends):
                 rows[:, s, a, s if s >= S - ends or rng.random() < 0.3 else rng.integers(S)] = 1
                 continue
             to = rng.choice(S, min(S, int(rng.integers(2, 5))), replace=False)
-            rows[:, s, a, to] = rng.dirichlet(np.ones(to.size), N) if rng.random() < 0.7 else 1 / to.size
+            rows[:, s, a, to] = (
+                rng.dirichlet(np.ones(to.size), N) if rng.random() < 0.7 else 1 / to.size
+            )
     return rows
 
 
@@ -42,17 +46,25 @@ def dealt(name, asked, seed):
         rows = 0.97 * rows + 0.03 / S
     if asked == "total" and rng.random() < 0.8:
         rows[:, :-1] = 0.9 * rows[:, :-1] + 0.1 * np.eye(S)[-1]
-    costs = rng.choice([0.0, 1.0, 2.0], size=(S, A)) if asked != "total" else rng.uniform(0.1, 2, size=(S, A))
+    costs = (
+        rng.choice([0.0, 1.0, 2.0], size=(S, A))
+        if asked != "total"
+        else rng.uniform(0.1, 2, size=(S, A))
+    )
     more = {"terminal": {S - 1: float(rng.integers(2))}} if asked == "total" else {}
     more |= {"sojourn": 10.0 ** rng.uniform(-1, 1, size=(S, A))} if asked == "per time" else {}
-    model = drmdp.Model(rows, costs=costs, discount=1.0 if asked in ("total", "reach") else 0.9, **more)
+    model = drmdp.Model(
+        rows, costs=costs, discount=1.0 if asked in ("total", "reach") else 0.9, **more
+    )
     support = str(rng.choice(["observed", "state", "all"]))
     return model, SETS[name].make(model, float(rng.choice([0.0, 0.01, 0.1, 0.3])), support), rng
 
 
-def iterated(model, ball, pause, most=STEPS):
-    """Values after many Bellman steps, the last step, and whether little is left to come, as steps shrink."""
-    operator = build(model, ball, "exact", 1)
+def iterated(model, ambiguity, pause, most=STEPS):
+    """Values after many Bellman steps, the last step, and whether little is left to come, as steps
+    shrink.
+    """
+    operator = build(model, ambiguity, "exact", 1)
     value, before = ended(model, np.zeros(model.n_states)), np.inf
     for _ in range(most):
         step = ended(model, operator.update(value, 0, value.size).value) - value
@@ -68,24 +80,32 @@ def iterated(model, ball, pause, most=STEPS):
 
 def check(name, asked, seed, conic=False):
     """Solve and compare; returns the status."""
-    model, ball, rng = dealt(name, asked, seed)
+    model, ambiguity, rng = dealt(name, asked, seed)
     nature, minimise = ("adversarial", "cooperative")[seed % 2], bool(rng.random() < 0.5)
-    faced, S = ball.fitted(model).facing(nature), model.n_states
+    faced, S = ambiguity.fitted(model).facing(nature), model.n_states
     if asked in ("total", "reach"):
         if asked == "total":
             try:
-                found = drmdp.solve(model, ball, nature=nature, threads=1)
+                found = drmdp.solve(model, ambiguity, nature=nature, threads=1)
             except drmdp.InputError:
                 return "refused"
             seen, sign = model, 1
         else:
-            found = drmdp.reach(model, ball, S - 1, S - 2, minimise=minimise, nature=nature, threads=1)
+            found = drmdp.reach(
+                model, ambiguity, S - 1, S - 2, minimise=minimise, nature=nature, threads=1
+            )
             ends = np.eye(S, dtype=bool)
             seen, sign = model_of(model, ends[S - 1], ends[S - 2], minimise), 1 if minimise else -1
         near, _, still = iterated(seen, faced, False)
         near = sign * near
         off = 1e-9 * max(1.0, np.abs(near).max())
-        assert (near <= found.upper + off).all(), (name, asked, seed, near, found.upper)  # it comes from below
+        assert (near <= found.upper + off).all(), (
+            name,
+            asked,
+            seed,
+            near,
+            found.upper,
+        )  # it comes from below
         assert not still or (found.lower <= near + 1e-6 * max(1.0, found.scale)).all(), (
             name,
             asked,
@@ -97,20 +117,29 @@ def check(name, asked, seed, conic=False):
             conic
             and asked == "total"
             and found.status == "solved"
-            and entry_of(ball).program
+            and entry_of(ambiguity).program
             and nature == "adversarial"
         ):
             v = found.value
             step = build(model, faced, "conic").update(v, 0, S).value
-            assert np.abs(ended(model, step) - v).max() <= 2e-5 * max(1.0, np.abs(v).max()), (name, seed)
+            assert np.abs(ended(model, step) - v).max() <= 2e-5 * max(1.0, np.abs(v).max()), (
+                name,
+                seed,
+            )
     else:
-        found = drmdp.solve(model, ball, nature=nature, criterion="average", threads=1)
+        found = drmdp.solve(model, ambiguity, nature=nature, criterion="average", threads=1)
         one = changed(model, discount=1.0, sojourn=None)
         lasts = 0.0 if model.sojourn is None else model.sojourn
         for rate, side in ((found.lower[0], 0), (found.upper[0], 1)):
             _, step, _ = iterated(changed(one, _costs=one._costs - rate * lasts), faced, True)
             step = step if model.sojourn is not None else step - rate
-            assert (step.max() >= -1e-9) if side == 0 else (step.min() <= 1e-9), (name, asked, seed, rate, step)
+            assert (step.max() >= -1e-9) if side == 0 else (step.min() <= 1e-9), (
+                name,
+                asked,
+                seed,
+                rate,
+                step,
+            )
     return str(found.status)
 
 
@@ -126,5 +155,7 @@ def test_every_set(name):
 @pytest.mark.parametrize("name", SETS)
 def test_many_problems_of_every_set(name, asked):
     status = [check(name, asked, seed, conic=seed % 10 == 0) for seed in range(MANY)]
-    assert status.count("solved") + status.count("refused") + status.count("unbounded") >= 0.8 * MANY
+    assert (
+        status.count("solved") + status.count("refused") + status.count("unbounded") >= 0.8 * MANY
+    )
     assert status.count("solved") >= MANY / 3

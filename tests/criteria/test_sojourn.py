@@ -1,4 +1,6 @@
-"""Steps that last: averages per unit of time against enumerated policies and fractions, times until the end, files and proofs."""
+"""Steps that last: averages per unit of time against enumerated policies and fractions, times until
+the end, files and proofs.
+"""
 
 import itertools
 from fractions import Fraction
@@ -10,13 +12,17 @@ import drmdp
 import drmdp_check
 from criteria_cases import deck, exact_steps
 from drmdp.model import changed
-from drmdp.model.pace import at_rate
+from drmdp.model.rates import at_rate
 from drmdp.solution import Status
 
 SETS = {
-    "l1": drmdp.Wasserstein(0.2, "l1"), "l2": drmdp.Wasserstein(0.2), "l2 sa": drmdp.Wasserstein(0.2, rectangular="sa"),
-    "kl": drmdp.Divergence(0.1), "reweighting": drmdp.Reweighting(0.2), "linf": drmdp.Wasserstein(0.1, "linf"),
-}  # fmt: skip
+    "l1": drmdp.Wasserstein(0.2, "l1"),
+    "l2": drmdp.Wasserstein(0.2),
+    "l2 sa": drmdp.Wasserstein(0.2, rectangular="sa"),
+    "kl": drmdp.Divergence(0.1),
+    "reweighting": drmdp.Reweighting(0.2),
+    "linf": drmdp.Wasserstein(0.1, "linf"),
+}
 
 
 def problem(seed, **more):
@@ -26,7 +32,11 @@ def problem(seed, **more):
     K = rng.dirichlet(np.full(S, 0.5), (N, S, A))
     lasts = 10 ** rng.uniform(-2, 2, (S, A)) if seed % 2 else rng.uniform(0.5, 2, (S, A))
     costs = rng.uniform(-3, 5, (S, A, S) if seed % 3 == 0 else (S, A))
-    return drmdp.Model(K, **{"rewards" if seed % 5 == 0 else "costs": costs, "discount": 0.9, "sojourn": lasts} | more)
+    return drmdp.Model(
+        K,
+        **{"rewards" if seed % 5 == 0 else "costs": costs, "discount": 0.9, "sojourn": lasts}
+        | more,
+    )
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -52,11 +62,20 @@ def test_without_doubt_it_is_the_best_policy_of_all(seed):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_certificates_hold_in_fractions(seed):
-    """With any rate r, costs less r a unit of time: what the largest step is, divided by the least or the longest time."""
+    """With any rate r, costs less r a unit of time: what the largest step is, divided by the least
+    or the longest time.
+    """
     mid, low, high, costs = deck(seed)
     rng = np.random.default_rng(seed)
-    model = drmdp.Model(mid[None], costs=costs, discount=0.9, sojourn=rng.choice([0.125, 1.0, 3.0, 50.0], costs.shape))
-    found = drmdp.solve(model, drmdp.Intervals(low, high), criterion="average", max_iters=60, threads=1)
+    model = drmdp.Model(
+        mid[None],
+        costs=costs,
+        discount=0.9,
+        sojourn=rng.choice([0.125, 1.0, 3.0, 50.0], costs.shape),
+    )
+    found = drmdp.solve(
+        model, drmdp.Intervals(low, high), criterion="average", max_iters=60, threads=1
+    )
     lasts = [[Fraction(float(x)) for x in row] for row in model.sojourn]
     shortest, longest = (end(x for row in lasts for x in row) for end in (min, max))
     exact = Exact(model, lasts, Fraction(found.rate))
@@ -66,7 +85,9 @@ def test_certificates_hold_in_fractions(seed):
     lower = exact.rate + least / (longest if least > 0 else shortest)
     upper = exact.rate + most / (shortest if most > 0 else longest)
     limits = [
-        Fraction(float(c)) / t for row, own in zip(costs, lasts, strict=True) for c, t in zip(row, own, strict=True)
+        Fraction(float(c)) / t
+        for row, own in zip(costs, lasts, strict=True)
+        for c, t in zip(row, own, strict=True)
     ]
     assert Fraction(float(found.lower[0])) <= max(lower, min(*limits, 0))
     assert Fraction(float(found.upper[0])) >= min(upper, max(*limits, 0))
@@ -76,7 +97,12 @@ class Exact:
     """A model whose costs are less a rate of the time, in fractions."""
 
     def __init__(self, model, lasts, rate):
-        self.n_states, self.n_actions, self.terminal, self.rate = model.n_states, model.n_actions, model.terminal, rate
+        self.n_states, self.n_actions, self.terminal, self.rate = (
+            model.n_states,
+            model.n_actions,
+            model.terminal,
+            rate,
+        )
         rows = zip(model.costs.tolist(), lasts, strict=True)
         each = [[Fraction(c) - rate * t for c, t in zip(*row, strict=True)] for row in rows]
         self.costs = np.array(each, dtype=object)
@@ -84,7 +110,9 @@ class Exact:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_costs_that_cancel_leave_no_false_digit(seed):
-    """Round in a circle: the cost per unit of time is a fraction, and costs less a rate of the time are mostly rounding."""
+    """Round in a circle: the cost per unit of time is a fraction, and costs less a rate of the time
+    are mostly rounding.
+    """
     rng = np.random.default_rng(seed)
     lasts = rng.choice([0.1, 0.3, 0.7, 3.0, 1e3], size=3) * rng.uniform(0.9, 1.1, 3)
     costs = (0.1 + 1e-9 * rng.normal(size=3)) * lasts * 10.0 ** rng.integers(-3, 7)
@@ -102,18 +130,23 @@ def test_costs_that_cancel_leave_no_false_digit(seed):
 
 @pytest.mark.parametrize("name", SETS)
 def test_rates_of_sets(name, tmp_path):
-    """Solved, evaluated and proved; the average of costs less the rate is 0; files keep how long steps last."""
+    """Solved, evaluated and proved; the average of costs less the rate is 0; files keep how long
+    steps last.
+    """
     for seed, nature in ((1, "adversarial"), (2, "cooperative"), (3, "adversarial")):
-        model, ball = problem(seed), SETS[name]
-        found = drmdp.solve(model, ball, criterion="average", nature=nature)
+        model, ambiguity = problem(seed), SETS[name]
+        found = drmdp.solve(model, ambiguity, criterion="average", nature=nature)
         assert found.status is Status.solved
         assert np.ptp(found.value) == 0
-        worth = drmdp.evaluate(model, ball, found, criterion="average", nature=nature)
+        worth = drmdp.evaluate(model, ambiguity, found, criterion="average", nature=nature)
         assert worth.lower[0] <= found.upper[0]
         assert found.lower[0] <= worth.upper[0]
         sign = -1 if model.maximise else 1
         rest = drmdp.solve(
-            changed(at_rate(model, sign * found.value[0]), sojourn=None), ball, criterion="average", nature=nature
+            changed(at_rate(model, sign * found.value[0]), sojourn=None),
+            ambiguity,
+            criterion="average",
+            nature=nature,
         )
         assert abs(rest.value[0]) <= 1e-5 * model.sojourn.max() * found.scale
         drmdp.write(model, tmp_path / "m.npz")
@@ -122,7 +155,7 @@ def test_rates_of_sets(name, tmp_path):
             for more in ([], ["--interval"]):
                 assert drmdp_check.main([str(tmp_path / "p"), str(tmp_path / "m.npz"), *more]) == 0
         if nature == "adversarial":
-            shown = drmdp.certify(model, ball, found, criterion="average")
+            shown = drmdp.certify(model, ambiguity, found, criterion="average")
             assert shown.lower[0] <= found.upper[0]
             assert found.lower[0] <= shown.upper[0]
 
@@ -146,7 +179,9 @@ def test_a_proof_is_of_its_times(tmp_path):
 
 
 def test_times_until_the_end(tmp_path):
-    """Two parts that last 5 and 10 days: the total is of costs, `time` of days, and costs below 0 are proved to arrive."""
+    """Two parts that last 5 and 10 days: the total is of costs, `time` of days, and costs below 0
+    are proved to arrive.
+    """
     K = np.zeros((1, 3, 1, 3))
     K[0, 0, 0], K[0, 1, 0], K[0, 2, 0] = [0.5, 0.5, 0], [0, 0.5, 0.5], [0, 0, 1]
     for costs in ([1.0, 2.0, 0.0], [1.0, -2.0, 0.0]):
@@ -156,21 +191,27 @@ def test_times_until_the_end(tmp_path):
         assert found.value[:2] == pytest.approx([2 * sum(costs), 2 * costs[1]], rel=1e-6)
         assert found.time[:2] == pytest.approx([30, 20], rel=2e-2)
         assert (found.time[:2] >= np.array([30, 20]) * (1 - 1e-12)).all()
-        assert drmdp.solve(drmdp.Model(K, **given), drmdp.Wasserstein(0.0)).time[0] == pytest.approx(4, rel=2e-2)
+        assert drmdp.solve(drmdp.Model(K, **given), drmdp.Wasserstein(0.0)).time[
+            0
+        ] == pytest.approx(4, rel=2e-2)
         drmdp.write(model, tmp_path / "m.npz")
         found.proof(tmp_path / "p")
         assert drmdp_check.main([str(tmp_path / "p"), str(tmp_path / "m.npz")]) == 0
 
 
 def test_rates_of_continuous_time():
-    """Up for 10 days, down for 1 at 5 a day: 5/11 a day, whatever the interest; and 10 days until it fails."""
+    """Up for 10 days, down for 1 at 5 a day: 5/11 a day, whatever the interest; and 10 days until
+    it fails.
+    """
     rates = np.array([[[-0.1, 0.1]], [[1.0, -1.0]]])
     for interest in (0.0, 0.3):
         model = drmdp.Model.from_rates(rates, costs=[0, 5], interest=interest)
         found = drmdp.solve(model, drmdp.Wasserstein(0.0), criterion="average", rtol=1e-9)
         assert found.value[0] == pytest.approx(5 / 11, rel=1e-8)
     jumps = drmdp.Model.from_rates(rates, jump_costs=[[0, 22.0], [0, 0]], interest=0)
-    assert drmdp.solve(jumps, drmdp.Wasserstein(0.0), criterion="average").value[0] == pytest.approx(2, rel=1e-6)
+    assert drmdp.solve(jumps, drmdp.Wasserstein(0.0), criterion="average").value[
+        0
+    ] == pytest.approx(2, rel=1e-6)
     ends = drmdp.Model.from_rates(rates, costs=[3.0, 0], interest=0, terminal=[1])
     found = drmdp.solve(ends, drmdp.Wasserstein(0.0))
     assert (found.value[0], found.time[0]) == pytest.approx((30, 10), rel=2e-2)
@@ -191,9 +232,16 @@ def test_words_files_and_what_does_not_go_together(tmp_path):
         np.testing.assert_array_equal(again.sojourn, model.sojourn)
     assert changed(model, sojourn=None) != model
     with pytest.raises(drmdp.InputError, match="lengths of steps"):
-        drmdp.write(drmdp.Model([[[1.0]]], costs=[1.0], discount=0.9, sojourn=2.0), tmp_path / "m.csv")
+        drmdp.write(
+            drmdp.Model([[[1.0]]], costs=[1.0], discount=0.9, sojourn=2.0), tmp_path / "m.csv"
+        )
     with pytest.raises(drmdp.InputError, match="lasts 1 in 0 and 2 in 1"):
-        drmdp.stack([drmdp.Model([[[1.0]]], costs=[1.0], discount=0.9, **own) for own in ({}, {"sojourn": 2.0})])
+        drmdp.stack(
+            [
+                drmdp.Model([[[1.0]]], costs=[1.0], discount=0.9, **own)
+                for own in ({}, {"sojourn": 2.0})
+            ]
+        )
     both = drmdp.stack([model, model])
     np.testing.assert_array_equal(both.sojourn, model.sojourn)
 

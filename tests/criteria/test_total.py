@@ -1,4 +1,6 @@
-"""Total cost until a terminal state: values that are known, bounds that hold, and who cannot be sure to end."""
+"""Total cost until a terminal state: values that are known, bounds that hold, and who cannot be
+sure to end.
+"""
 
 import numpy as np
 import pytest
@@ -28,7 +30,11 @@ def test_costs_that_fall_for_ever():
     K[0, 0, 0], K[0, 0, 1] = [0.5, 0.5], [0, 1]
     K[0, 0, 0] = [1, 0]
     model = drmdp.Model(
-        K, costs=[[-1, 1], [0, 0]], discount=1.0, terminal=[1], available=[[True, True], [False, False]]
+        K,
+        costs=[[-1, 1], [0, 0]],
+        discount=1.0,
+        terminal=[1],
+        available=[[True, True], [False, False]],
     )
     found = drmdp.solve(model, drmdp.Wasserstein(0.1))
     assert found.status is Status.unbounded
@@ -40,7 +46,13 @@ def test_a_policy_that_never_arrives_is_not_certified():
     """The dangerous proof is U = −1 in a state that goes round at no cost: F(U) = U."""
     K = np.zeros((1, 2, 2, 2))
     K[0, 0, 0], K[0, 0, 1] = [1, 0], [0, 1]
-    model = drmdp.Model(K, costs=[[0, 1], [0, 0]], discount=1.0, terminal=[1], available=[[True, True], [False, False]])
+    model = drmdp.Model(
+        K,
+        costs=[[0, 1], [0, 0]],
+        discount=1.0,
+        terminal=[1],
+        available=[[True, True], [False, False]],
+    )
     waits = drmdp.evaluate(model, drmdp.Wasserstein(0.1), [[1.0, 0.0], [0.0, 0.0]])
     assert waits.upper[0] == INF
     found = drmdp.solve(model, drmdp.Wasserstein(0.1), max_iters=30)
@@ -65,12 +77,14 @@ def test_values_of_terminal_states():
 
 
 def test_a_plan_rises_to_the_total():
-    """With costs that are not negative, what n stages cost is never more than the total, and comes near it."""
-    model, ball = grid(4, mud=()), drmdp.Wasserstein(0.1)
-    total = drmdp.solve(model, ball, rtol=1e-9)
+    """With costs that are not negative, what n stages cost is never more than the total, and comes
+    near it.
+    """
+    model, ambiguity = grid(4, mud=()), drmdp.Wasserstein(0.1)
+    total = drmdp.solve(model, ambiguity, rtol=1e-9)
     before = -INF
     for n in (1, 5, 20, 80):
-        plan = drmdp.finite_horizon(model, ball, n)
+        plan = drmdp.finite_horizon(model, ambiguity, n)
         assert before <= plan.upper[0, 0] <= total.upper[0]
         before = plan.lower[0, 0]
     assert before >= total.lower[0] * (1 - 1e-3)
@@ -87,25 +101,59 @@ def test_final_values_of_a_plan_are_those_of_its_model():
 
 
 def test_what_a_total_cost_does_not_go_with():
-    model, ball = line(0.5), drmdp.Wasserstein(0.1)
+    model, ambiguity = line(0.5), drmdp.Wasserstein(0.1)
     endless = drmdp.Model([[[[0.5, 0.5]], [[0, 1]]]], costs=[1.0, 0.0], discount=1.0)
     below = drmdp.Model([[[[0.5, 0.5]], [[0, 1]]]], costs=[1.0, 0.0], discount=0.9, terminal=[1])
-    lost = drmdp.Model([[[[1, 0]], [[0, 1]]]], costs=[1.0, 0.0], discount=1.0, terminal=["b"], states=["a", "b"])
+    lost = drmdp.Model(
+        [[[[1, 0]], [[0, 1]]]], costs=[1.0, 0.0], discount=1.0, terminal=["b"], states=["a", "b"]
+    )
     for given, settings, message in (
-        (endless, {}, "discount: 1 needs terminal states; say where the process ends, terminal=…, or solve with criterion='average'"),
-        (model, {"criterion": "average"}, "the average cost of a process that ends is 0; drop terminal=, or solve the total cost"),
-        (model, {"criterion": "discounted"}, "'discounted' needs a discount below 1, and that of the model is 1"),
-        (below, {"criterion": "total"}, "'total' needs the discount 1, and that of the model is 0.9"),
-        (model, {"criterion": "mean"}, "criterion: expected one of 'discounted', 'total', 'average', got 'mean'"),
-        (model, {"method": "first-order"}, "method: 'first-order' goes with a discount below 1; method='auto' solves"),
-        (model, {"method": drmdp.PolicyIteration(stop="puterman")}, "stop: 'puterman' goes with a discount below 1"),
-        (lost, {}, "discount: 1, but no transition that was seen leads from 'a' to a terminal state"),
-    ):  # fmt: skip
+        (
+            endless,
+            {},
+            "discount: 1 needs terminal states; say where the process ends, terminal=…, or solve with criterion='average'",
+        ),
+        (
+            model,
+            {"criterion": "average"},
+            "the average cost of a process that ends is 0; drop terminal=, or solve the total cost",
+        ),
+        (
+            model,
+            {"criterion": "discounted"},
+            "'discounted' needs a discount below 1, and that of the model is 1",
+        ),
+        (
+            below,
+            {"criterion": "total"},
+            "'total' needs the discount 1, and that of the model is 0.9",
+        ),
+        (
+            model,
+            {"criterion": "mean"},
+            "criterion: expected one of 'discounted', 'total', 'average', got 'mean'",
+        ),
+        (
+            model,
+            {"method": "first-order"},
+            "method: 'first-order' goes with a discount below 1; method='auto' solves",
+        ),
+        (
+            model,
+            {"method": drmdp.PolicyIteration(stop="puterman")},
+            "stop: 'puterman' goes with a discount below 1",
+        ),
+        (
+            lost,
+            {},
+            "discount: 1, but no transition that was seen leads from 'a' to a terminal state",
+        ),
+    ):
         with pytest.raises(InputError) as error:
-            drmdp.solve(given, ball, **settings)
+            drmdp.solve(given, ambiguity, **settings)
         assert message in str(error.value)
     with pytest.raises(InputError, match="solved for discounted costs only"):
-        drmdp.solve("model.drmdp", ball, criterion="average")
+        drmdp.solve("model.drmdp", ambiguity, criterion="average")
 
 
 def test_a_total_is_saved_and_loaded(tmp_path):
@@ -120,19 +168,20 @@ def test_a_total_is_saved_and_loaded(tmp_path):
 def test_a_total_of_a_model_that_is_not_read_whole_is_refused_before_any_work(tmp_path):
     drmdp.write(line(0.5), tmp_path / "m.drmdp")
     with pytest.raises(
-        InputError, match=r"discount: 1, and a model that is not read whole .* solve drmdp.read\(path\)"
+        InputError,
+        match=r"discount: 1, and a model that is not read whole .* solve drmdp.read\(path\)",
     ):
         drmdp.solve(tmp_path / "m.drmdp", drmdp.Wasserstein(0.1), checkpoint=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_certify_bounds_totals_and_averages():
-    model, ball = line(0.5), drmdp.Wasserstein(0.1)
-    found = drmdp.certify(model, ball, drmdp.solve(model, ball))
+    model, ambiguity = line(0.5), drmdp.Wasserstein(0.1)
+    found = drmdp.certify(model, ambiguity, drmdp.solve(model, ambiguity))
     assert found.gap <= 1e-6 * found.upper.max()
     machine = drmdp.instances.perturb(drmdp.instances.machine(6), 4)
-    gain = drmdp.solve(machine, ball, criterion="average")
-    shown = drmdp.certify(machine, ball, gain, criterion="average")
+    gain = drmdp.solve(machine, ambiguity, criterion="average")
+    shown = drmdp.certify(machine, ambiguity, gain, criterion="average")
     assert shown.gap <= 1e-5 * gain.scale
     assert (shown.lower <= gain.upper).all()
     assert (gain.lower <= shown.upper).all()
@@ -141,14 +190,21 @@ def test_certify_bounds_totals_and_averages():
 @pytest.mark.filterwarnings("error")
 def test_a_path_goes_on_beyond_the_radius_that_traps():
     path = drmdp.radius.path(line(0.7), drmdp.Wasserstein(0.1, "l1"), [0.0, 0.3, 0.7, 0.9])
-    assert [str(point.status) for point in path.points] == ["solved", "solved", "unbounded", "unbounded"]
+    assert [str(point.status) for point in path.points] == [
+        "solved",
+        "solved",
+        "unbounded",
+        "unbounded",
+    ]
     assert np.isfinite(path.worst).tolist() == [True, True, False, False]
     drmdp.radius.path(line(0.7), drmdp.Wasserstein(0.1, "l1"), 5)
 
 
 def test_a_path_does_not_believe_a_policy_that_earns_for_ever():
     """Staying earns 1 a step; nature can make it stay."""
-    model = drmdp.Model([[[[0.5, 0.5]], [[0, 1]]]], costs=[-1.0, 0.0], discount=1.0, terminal={1: 9.0})
+    model = drmdp.Model(
+        [[[[0.5, 0.5]], [[0, 1]]]], costs=[-1.0, 0.0], discount=1.0, terminal={1: 9.0}
+    )
     path = drmdp.radius.path(model, drmdp.Wasserstein(0.1, "l1"), [0.0, 0.5, 1.0])
     assert path.points[0].upper[0] == pytest.approx(7)
     assert path.points[2].upper[0] == INF
@@ -166,7 +222,11 @@ def test_a_path_does_not_believe_a_policy_that_earns_for_ever():
 )
 def test_ends_and_discounts_that_are_none(given, words):
     with pytest.raises(InputError, match=words):
-        drmdp.Model([[[[0.5, 0.5]], [[0, 1]]]], costs=[1.0, 0.0], **{"discount": 1.0, "terminal": [1]} | given)
+        drmdp.Model(
+            [[[[0.5, 0.5]], [[0, 1]]]],
+            costs=[1.0, 0.0],
+            **{"discount": 1.0, "terminal": [1]} | given,
+        )
 
 
 def test_a_nature_that_helps_ends_what_was_never_seen_to_end():
@@ -181,7 +241,9 @@ def test_a_nature_that_helps_ends_what_was_never_seen_to_end():
 
 
 def test_points_that_proofs_need_wider_are_found():
-    """Two states and 2e8 steps: proofs of steps are wider than the operator says, and both sides are bounded all the same."""
+    """Two states and 2e8 steps: proofs of steps are wider than the operator says, and both sides
+    are bounded all the same.
+    """
     K = np.array([[[0, 1.0, 0]], [[0.99999999, 0, 1e-8]], [[0, 0, 1.0]]])
     model = drmdp.Model(K, costs=[0.001, 10, 0], discount=1.0, terminal=[2])
     found = drmdp.solve(model, drmdp.Intervals(K, K), threads=1)

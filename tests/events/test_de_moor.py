@@ -1,7 +1,9 @@
-"""Perishable stock as De Moor, Gijsbrechts and Boute (European Journal of Operational Research, 2022) describe it, checked by policy iteration in plain NumPy.
+"""Perishable stock as De Moor, Gijsbrechts and Boute (European Journal of Operational Research,
+2022) describe it, checked by policy iteration in plain NumPy.
 
-Demand is gamma distributed with mean 4 and coefficient of variation 0.5, rounded to whole units and cut at 100. A unit costs 3 to order, 5 if it is short,
-7 if it expires and 1 to hold overnight; up to 10 are ordered, discount 0.99.
+Demand is gamma distributed with mean 4 and coefficient of variation 0.5, rounded to whole units and
+cut at 100. A unit costs 3 to order, 5 if it is short, 7 if it expires and 1 to hold overnight; up
+to 10 are ordered, discount 0.99.
 """
 
 import hashlib
@@ -52,7 +54,12 @@ def stock(life, lead, fifo, events=101):
             there[e] = t
 
     return drmdp.Model.from_events(
-        drmdp.Grid(*[BASE] * digits), BASE, events, transition, demand(events - 1)[None], discount=0.99
+        drmdp.Grid(*[BASE] * digits),
+        BASE,
+        events,
+        transition,
+        demand(events - 1)[None],
+        discount=0.99,
     )
 
 
@@ -61,7 +68,11 @@ def by_hand(model):
     n, p = model.n_states, model.laws[0, 0]
     kernel, cost = np.zeros((n, BASE, n)), (model.rule.costs * p).sum(axis=2)
     for e, mass in enumerate(p):
-        np.add.at(kernel, (np.arange(n)[:, None], np.arange(BASE)[None, :], model.rule.next[:, :, e]), mass)
+        np.add.at(
+            kernel,
+            (np.arange(n)[:, None], np.arange(BASE)[None, :], model.rule.next[:, :, e]),
+            mass,
+        )
     policy = np.zeros(n, int)
     while True:
         own = np.arange(n), policy
@@ -78,8 +89,9 @@ PUBLISHED = {
     "FIFO": "4d9f9ee4be14f66045db53af3d4c88a140c1ff5d47663c5ed476344ae289ab89",
     "three days": "09c3b14f4e61e77b147d455332b748f44dd1f80234db7c32efaedfd8e9db497d",
 }
-"""SHA-256 of the published actions, one byte each in the order of the states: Figure 3 of the paper (9 × 9 states), and useful life 3, lead time 2,
-LIFO (all 14 641 states), as the tests of mdpax have them."""
+"""SHA-256 of the published actions, one byte each in the order of the states: Figure 3 of the paper
+(9 × 9 states), and useful life 3, lead time 2, LIFO (all 14 641 states), as the tests of mdpax have
+them."""
 
 
 def digest(actions):
@@ -109,7 +121,9 @@ def test_two_days_of_life(fifo, first):
     best = np.sort(stakes, axis=1)
     clear = best[:, 1] - best[:, 0] > 1e-6  # no tie
     assert clear.mean() > 0.95
-    np.testing.assert_array_equal(solution.policy.argmax(axis=1)[clear], stakes.argmin(axis=1)[clear])
+    np.testing.assert_array_equal(
+        solution.policy.argmax(axis=1)[clear], stakes.argmin(axis=1)[clear]
+    )
     np.testing.assert_array_equal(solution.policy.max(axis=1), 1)
 
 

@@ -1,4 +1,6 @@
-"""Totals and averages of models of events: those of the same model as a table, where nature moves next states; and those of laws."""
+"""Totals and averages of models of events: those of the same model as a table, where nature moves
+next states; and those of laws.
+"""
 
 import numpy as np
 import pytest
@@ -14,23 +16,25 @@ def walk(s, a, e):
 def queue(**given):
     """Ten states, two actions, three events, two laws."""
     costs = np.arange(10)[:, None] * 0.1 + np.array([1, 1.5])
-    return drmdp.Model.from_events(10, 2, 3, walk, [[0.3, 0.4, 0.3], [0.5, 0.3, 0.2]], costs=costs, **given)
+    return drmdp.Model.from_events(
+        10, 2, 3, walk, [[0.3, 0.4, 0.3], [0.5, 0.3, 0.2]], costs=costs, **given
+    )
 
 
 @pytest.mark.parametrize("moves", ["states", "events"])
 def test_totals_and_averages_of_events(moves):
-    ball = drmdp.Wasserstein(0.1, moves=moves)
+    ambiguity = drmdp.Wasserstein(0.1, moves=moves)
     model, endless = queue(discount=1.0, terminal={0: 5.0}), queue(discount=0.9)
-    total = drmdp.solve(model, ball)
-    gain = drmdp.solve(endless, ball, criterion="average")
+    total = drmdp.solve(model, ambiguity)
+    gain = drmdp.solve(endless, ambiguity, criterion="average")
     assert total.status == gain.status == "solved"
     assert (total.time[1:] > 1).all()
-    assert (drmdp.evaluate(model, ball, total).lower <= total.upper).all()
+    assert (drmdp.evaluate(model, ambiguity, total).lower <= total.upper).all()
     if moves == "states":
         tables = model.stored(), endless.stored()
         for found, other in (
-            (total, drmdp.solve(tables[0], ball)),
-            (gain, drmdp.solve(tables[1], ball, criterion="average")),
+            (total, drmdp.solve(tables[0], ambiguity)),
+            (gain, drmdp.solve(tables[1], ambiguity, criterion="average")),
         ):
             assert (found.lower <= other.upper).all()
             assert (other.lower <= found.upper).all()

@@ -1,4 +1,6 @@
-"""Models of events give the bits of the stored models that they stand for, whatever says where events lead and however states are cut."""
+"""Models of events give the bits of the stored models that they stand for, whatever says where
+events lead and however states are cut.
+"""
 
 import math
 import pickle
@@ -10,12 +12,12 @@ import pytest
 import decks
 import drmdp
 from drmdp import Divergence, InputError, Intervals, Model, Reweighting, Wasserstein, _native
-from drmdp.bellman.exact import ExactOperator
 from drmdp.certificate import RobustProver
 from drmdp.core import threads as workers
-from drmdp.core.rules import Function, Table
-from drmdp.layout import events as layouts
+from drmdp.layout import event_layout as layouts
 from drmdp.model import events
+from drmdp.model.events.rules import EventFunction, EventTable
+from drmdp.operators.exact import ExactOperator
 
 S, A, E, N, C = 24, 3, 6, 4, 2
 SETS = {
@@ -37,7 +39,9 @@ HERE = ("transport-1", "transport-inf", "l1-2")
 
 
 def deal(seed, priced=False, form="numpy", store=None, sizes=(S, A, E, N, C), **given):
-    """A random model with classes of laws, laws and weights of 0, closed pairs, ends, and events that share next states."""
+    """A random model with classes of laws, laws and weights of 0, closed pairs, ends, and events
+    that share next states.
+    """
     n, A, E, N, C = sizes
     rng = np.random.default_rng(seed)
     table = rng.integers(0, n, (n, A, E))
@@ -64,12 +68,18 @@ def deal(seed, priced=False, form="numpy", store=None, sizes=(S, A, E, N, C), **
         "terminal": terminal,
         "store": store,
     } | given
-    return Model.from_events(n, A, E, rule(form, table, prices if priced else None), laws, **options)
+    return Model.from_events(
+        n, A, E, rule(form, table, prices if priced else None), laws, **options
+    )
 
 
 def rule(form, table, prices):
     if form == "numpy":
-        return (lambda s, a, e: table[s, a, e]) if prices is None else lambda s, a, e: (table[s, a, e], prices[s, a, e])
+        return (
+            (lambda s, a, e: table[s, a, e])
+            if prices is None
+            else lambda s, a, e: (table[s, a, e], prices[s, a, e])
+        )
     if form == "row":
         known = np.zeros(table.shape) if prices is None else prices
 
@@ -85,15 +95,25 @@ def rule(form, table, prices):
     return numba.njit(lambda s, a, e: (table[s, a, e], prices[s, a, e]))
 
 
-def swept(model, ball, value, threads=1):
+def swept(model, ambiguity, value, threads=1):
     """Two sweeps, the policy held in a third, proofs, and nature's chain."""
-    operator = ExactOperator(model, ball.fitted(model), threads)
+    operator = ExactOperator(model, ambiguity.fitted(model), threads)
     first = operator.update(value, 0, model.n_states)
     second = operator.update(first.value, 0, model.n_states)
-    proof = RobustProver(model, operator.ball, threads).prove(first.value, second.policy, second.claim, False)
+    proof = RobustProver(model, operator.ambiguity, threads).prove(
+        first.value, second.policy, second.claim, False
+    )
     held = operator.evaluate(second.value, second.policy, 0, model.n_states)
     chain = second.proved(second.policy, proof).chain
-    return first.value, second.value, second.policy, proof.lower_step, proof.upper_step, held.value, chain
+    return (
+        first.value,
+        second.value,
+        second.policy,
+        proof.lower_step,
+        proof.upper_step,
+        held.value,
+        chain,
+    )
 
 
 def same(one, other):
@@ -108,60 +128,67 @@ def start(model, seed=5):
 @pytest.mark.parametrize("support", ["observed", "all", "state"])
 @pytest.mark.parametrize("name", SETS)
 def test_sweeps_have_the_bits_of_the_stored_model(name, support):
-    ball = SETS[name](support=support)
+    ambiguity = SETS[name](support=support)
     for seed, priced in ((1, False), (2, True), (3, False)):
-        if priced and support == ball.support != "observed":
+        if priced and support == ambiguity.support != "observed":
             continue
         model = deal(seed, priced)
-        same(swept(model, ball, start(model)), swept(model.stored(), ball, start(model)))
+        same(swept(model, ambiguity, start(model)), swept(model.stored(), ambiguity, start(model)))
 
 
 @pytest.mark.parametrize("name", decks.often(decks.SETS, HERE))
 @pytest.mark.parametrize("support", ["observed", "all", "state"])
 def test_so_have_those_of_every_set_whatever_the_threads_and_batches(name, support, monkeypatch):
-    """All that are registered; those of intervals, and of transport where events cost, are made of arrays."""
+    """All that are registered; those of intervals, and of transport where events cost, are made of
+    arrays.
+    """
     kind = decks.SETS[name]
-    for seed, priced in ((1, False), (3, False), (5, False), *([(2, True)] if support == "observed" else [])):
+    for seed, priced in (
+        (1, False),
+        (3, False),
+        (5, False),
+        *([(2, True)] if support == "observed" else []),
+    ):
         model = deal(seed, priced)
-        ball = kind.make(model.stored(), 0.3, support).fitted(model)
+        ambiguity = kind.make(model.stored(), 0.3, support).fitted(model)
         arrays = name == "intervals" or (priced and name.startswith("transport"))
-        assert isinstance(layouts.spread_out(model, ball), layouts.EventLayout) is not arrays
-        expected = swept(model.stored(), ball, start(model))
+        assert isinstance(layouts.layout_of(model, ambiguity), layouts.EventLayout) is not arrays
+        expected = swept(model.stored(), ambiguity, start(model))
         with monkeypatch.context() as patch:
             patch.setattr(workers, "SMALL", 0)
             for threads, batch in ((1, 2**22), (3, 1), (2, 2000)):
                 patch.setattr(events, "BATCH", batch)
-                same(swept(model, ball, start(model), threads), expected)
-            same(swept(model.stored(), ball, start(model), 3), expected)
+                same(swept(model, ambiguity, start(model), threads), expected)
+            same(swept(model.stored(), ambiguity, start(model), 3), expected)
 
 
 @pytest.mark.parametrize("priced", [False, True])
 def test_whoever_tells_where_events_lead(priced):
-    ball = Wasserstein(0.2)
+    ambiguity = Wasserstein(0.2)
     table = deal(4, priced)
-    assert isinstance(table.rule, Table)
-    expected = swept(table, ball, start(table))
+    assert isinstance(table.rule, EventTable)
+    expected = swept(table, ambiguity, start(table))
     for form in ("numpy", "scalar", *(["row"] if priced else [])):
         for store in (True, False):
             model = deal(4, priced, form, store)
-            assert isinstance(model.rule, Table if store else Function)
-            same(swept(model, ball, start(model)), expected)
+            assert isinstance(model.rule, EventTable if store else EventFunction)
+            same(swept(model, ambiguity, start(model)), expected)
             assert model == table
             assert model.tabulate() == table
-            assert isinstance(model.tabulate().rule, Table)
+            assert isinstance(model.tabulate().rule, EventTable)
 
 
 @pytest.mark.parametrize("name", ["l2", "l1", "kl", "l2 sa"])
 @pytest.mark.parametrize("store", [True, False])
 def test_threads_and_batches_do_not_matter(name, store, monkeypatch):
     model = deal(6, True, "scalar", store)
-    ball = SETS[name]()
-    expected = swept(model, ball, start(model))
+    ambiguity = SETS[name]()
+    expected = swept(model, ambiguity, start(model))
     monkeypatch.setattr(workers, "SMALL", 0)
     for threads in (1, 2, 3):
         for batch in (1, 2000, 2**20):
             monkeypatch.setattr(events, "BATCH", batch)
-            same(swept(model, ball, start(model), threads), expected)
+            same(swept(model, ambiguity, start(model), threads), expected)
 
 
 @pytest.mark.parametrize("name", ["l2", "l1 inf", "reweighting"])
@@ -171,7 +198,9 @@ def test_solutions_are_those_of_the_stored_model(name):
         one, two = drmdp.solve(model, SETS[name]()), drmdp.solve(model.stored(), SETS[name]())
         assert one.status == two.status == "solved"
         np.testing.assert_allclose(one.value, two.value, rtol=0, atol=one.gap + two.gap)
-        np.testing.assert_allclose(np.asarray(one.kernel).sum(axis=2)[model.available], 1, atol=1e-12)
+        np.testing.assert_allclose(
+            np.asarray(one.kernel).sum(axis=2)[model.available], 1, atol=1e-12
+        )
         again = drmdp.evaluate(model, SETS[name](), one)
         np.testing.assert_allclose(again.value, one.value, rtol=1e-5)
 
@@ -206,7 +235,12 @@ def conflicting(seed=0, n=5):
     rng = np.random.default_rng(seed)
     table, prices = rng.integers(0, 2, (n, 2, 5)), rng.integers(0, 3, (n, 2, 5)).astype(float)
     return Model.from_events(
-        n, 2, 5, lambda s, a, e: (table[s, a, e], prices[s, a, e]), rng.dirichlet(np.ones(5), 3), discount=0.8
+        n,
+        2,
+        5,
+        lambda s, a, e: (table[s, a, e], prices[s, a, e]),
+        rng.dirichlet(np.ones(5), 3),
+        discount=0.8,
     )
 
 
@@ -214,11 +248,14 @@ def conflicting(seed=0, n=5):
 def test_events_that_end_in_the_same_state_at_different_costs_stay_apart(radius):
     model = conflicting()
     for metric in ("l2", "l1", "linf"):
-        ball = Wasserstein(radius, metric)
-        found = drmdp.solve(model, ball, rtol=1e-9)
-        twin = drmdp.solve(remembering(model), ball, rtol=1e-9)
+        ambiguity = Wasserstein(radius, metric)
+        found = drmdp.solve(model, ambiguity, rtol=1e-9)
+        twin = drmdp.solve(remembering(model), ambiguity, rtol=1e-9)
         np.testing.assert_allclose(found.value, twin.value[: model.n_states], rtol=1e-7)
-    with pytest.raises(InputError, match=r"state \d, action \d: events lead to next state \d at .* and at .* one cost"):
+    with pytest.raises(
+        InputError,
+        match=r"state \d, action \d: events lead to next state \d at .* and at .* one cost",
+    ):
         model.stored()
 
 
@@ -227,35 +264,54 @@ def test_events_that_end_in_the_same_state_at_different_costs_stay_apart(radius)
 
 @pytest.mark.parametrize("name", SETS)
 def test_as_many_events_as_states(name):
-    """Pairs whose events are as many as the states, in no order, are not taken for pairs that list every state."""
+    """Pairs whose events are as many as the states, in no order, are not taken for pairs that list
+    every state.
+    """
     n = 6
     for seed in range(3):
         model = deal(seed, sizes=(n, 2, n, 3, 1), law=None, available=None, terminal=None)
         table = np.random.default_rng(seed).permuted(np.tile(np.arange(n), (n, 2, 1)), axis=2)
         full = Model.from_events(
-            n, 2, n, lambda s, a, e, table=table: table[s, a, e], model.laws, discount=0.9, costs=model._prices
+            n,
+            2,
+            n,
+            lambda s, a, e, table=table: table[s, a, e],
+            model.laws,
+            discount=0.9,
+            costs=model._prices,
         )
         for one in (model, full):
-            same(swept(one, SETS[name](), start(one)), swept(one.stored(), SETS[name](), start(one)))
+            same(
+                swept(one, SETS[name](), start(one)), swept(one.stored(), SETS[name](), start(one))
+            )
 
 
-@pytest.mark.parametrize("sizes", [(7, 2, 1, 3, 1), (7, 2, 4, 1, 1), (1, 1, 3, 2, 1), (30, 2, 3, 2, 300)])
+@pytest.mark.parametrize(
+    "sizes", [(7, 2, 1, 3, 1), (7, 2, 4, 1, 1), (1, 1, 3, 2, 1), (30, 2, 3, 2, 300)]
+)
 def test_small_and_large_sizes(sizes):
     """One event, one kernel, one state, more classes than a byte holds."""
     model = deal(8, sizes=sizes, terminal=None)
     for name in ("l2", "l1", "linf"):
-        same(swept(model, SETS[name](), start(model)), swept(model.stored(), SETS[name](), start(model)))
+        same(
+            swept(model, SETS[name](), start(model)),
+            swept(model.stored(), SETS[name](), start(model)),
+        )
 
 
 def test_rows_that_were_seen_are_the_rows():
-    """Many events, more runs than are kept, up and down, several classes: each pair against sums over its events."""
+    """Many events, more runs than are kept, up and down, several classes: each pair against sums
+    over its events.
+    """
     rng = np.random.default_rng(11)
     n, A, E, N, C = 400, 3, 70, 3, 2
     table = np.sort(rng.integers(0, n, (n, A, E)) // rng.integers(1, n, (n, A, 1)), axis=2)
     table[1::2] = table[1::2, :, ::-1]
     table[::7] = rng.permuted(table[::7], axis=2)
     laws, law = rng.dirichlet(np.ones(E), (C, N)), rng.integers(0, C, (n, A))
-    model = Model.from_events(n, A, E, lambda s, a, e: table[s, a, e], laws, discount=0.5, costs=np.ones(n), law=law)
+    model = Model.from_events(
+        n, A, E, lambda s, a, e: table[s, a, e], laws, discount=0.5, costs=np.ones(n), law=law
+    )
     plain = np.zeros((N, n, A, n))
     for e in range(E):
         for a in range(A):
@@ -274,20 +330,39 @@ def test_events_without_probability_are_not_there():
     """Nature has an event that is worst for the agent, and no kernel of positive weight."""
     laws = np.array([[0.5, 0.5, 0.0], [0.5, 0.25, 0.25]])
     model = Model.from_events(
-        3, 1, 3, lambda s, a, e: (e + 0 * s * a, 1.0 * e + 0 * s * a), laws, discount=0.5, weights=[1, 0]
+        3,
+        1,
+        3,
+        lambda s, a, e: (e + 0 * s * a, 1.0 * e + 0 * s * a),
+        laws,
+        discount=0.5,
+        weights=[1, 0],
     )
-    assert drmdp.solve(model, Wasserstein(5.0)).value.max() == pytest.approx(2.0, rel=1e-5)  # event 1 for ever
-    assert drmdp.solve(model.with_laws(laws), Wasserstein(5.0)).value.max() == pytest.approx(4.0, rel=1e-5)
+    assert drmdp.solve(model, Wasserstein(5.0)).value.max() == pytest.approx(
+        2.0, rel=1e-5
+    )  # event 1 for ever
+    assert drmdp.solve(model.with_laws(laws), Wasserstein(5.0)).value.max() == pytest.approx(
+        4.0, rel=1e-5
+    )
     np.testing.assert_array_equal(model.choices, 2)
     assert model.cost_range == (0.0, 1.0)
 
 
 def test_all_events_into_one_state():
     model = Model.from_events(
-        3, 2, 4, lambda s, a, e: 1 + 0 * (s + a + e), np.full((2, 4), 0.25), discount=0.5, costs=[1.0, 2.0, 3.0]
+        3,
+        2,
+        4,
+        lambda s, a, e: 1 + 0 * (s + a + e),
+        np.full((2, 4), 0.25),
+        discount=0.5,
+        costs=[1.0, 2.0, 3.0],
     )
     assert "no room" in " ".join(drmdp.solve(model, Wasserstein(1.0)).notes)
-    same(swept(model, Wasserstein(1.0), start(model)), swept(model.stored(), Wasserstein(1.0), start(model)))
+    same(
+        swept(model, Wasserstein(1.0), start(model)),
+        swept(model.stored(), Wasserstein(1.0), start(model)),
+    )
 
 
 # ---------------------------------------------------------------------- models
@@ -297,7 +372,9 @@ def test_other_laws_and_copies():
     model = deal(9, True, "scalar", store=False)
     one = model.with_laws(model.laws[:, 1:3], weights=[0.25, 0.75], kernel_names=["a", "b"])
     assert (one.n_kernels, tuple(one.kernel_names)) == (2, ("a", "b"))
-    np.testing.assert_array_equal(one.stored().kernels[1].toarray(), model.stored().kernels[2].toarray())
+    np.testing.assert_array_equal(
+        one.stored().kernels[1].toarray(), model.stored().kernels[2].toarray()
+    )
     table = deal(9, True)
     assert pickle.loads(pickle.dumps(table)) == table
     assert table != one
@@ -309,13 +386,21 @@ def test_rewards_of_events_and_of_pairs():
     table = np.random.default_rng(3).integers(0, 4, (4, 2, 3))
     gain = np.arange(24.0).reshape(4, 2, 3)
     laws = np.full((1, 3), 1 / 3)
-    told = Model.from_events(4, 2, 3, lambda s, a, e: (table[s, a, e], gain[s, a, e]), laws, discount=0.5, rewards=True)
+    told = Model.from_events(
+        4, 2, 3, lambda s, a, e: (table[s, a, e], gain[s, a, e]), laws, discount=0.5, rewards=True
+    )
     assert told.maximise
     assert "rewards of events in [0, 23]" in repr(told)
-    turned = Model.from_events(4, 2, 3, lambda s, a, e: (table[s, a, e], -gain[s, a, e]), laws, discount=0.5)
-    ball = Wasserstein(0.1)
-    np.testing.assert_allclose(drmdp.solve(told, ball).value, -drmdp.solve(turned, ball).value, rtol=1e-6)
-    plain = Model.from_events(4, 2, 3, lambda s, a, e: table[s, a, e], laws, discount=0.5, rewards=gain[:, :, 0])
+    turned = Model.from_events(
+        4, 2, 3, lambda s, a, e: (table[s, a, e], -gain[s, a, e]), laws, discount=0.5
+    )
+    ambiguity = Wasserstein(0.1)
+    np.testing.assert_allclose(
+        drmdp.solve(told, ambiguity).value, -drmdp.solve(turned, ambiguity).value, rtol=1e-6
+    )
+    plain = Model.from_events(
+        4, 2, 3, lambda s, a, e: table[s, a, e], laws, discount=0.5, rewards=gain[:, :, 0]
+    )
     np.testing.assert_array_equal(plain.stored().rewards, gain[:, :, 0])
 
 
@@ -350,18 +435,30 @@ def test_grids_name_states():
         grid.index(0, 4, 0)
     with pytest.raises(InputError, match=r"unknown state \(0, 4, 0\)"):
         Model.from_events(
-            grid, 1, 1, lambda s, a, e: s + a + e, [[1.0]], discount=0.5, costs=np.ones(60), terminal=[(0, 4, 0)]
+            grid,
+            1,
+            1,
+            lambda s, a, e: s + a + e,
+            [[1.0]],
+            discount=0.5,
+            costs=np.ones(60),
+            terminal=[(0, 4, 0)],
         )
 
 
 def test_what_is_not_of_this_engine_asks_for_arrays(monkeypatch):
     model = deal(10)
-    assert drmdp.solve(model, Wasserstein(0.1), method="first-order", rtol=1e-2).policy.shape == (S, A)
+    assert drmdp.solve(model, Wasserstein(0.1), method="first-order", rtol=1e-2).policy.shape == (
+        S,
+        A,
+    )
     assert drmdp.solve(model, Intervals.of(model.stored(), 0.1)).status == "solved"
     assert drmdp.solve(model, Wasserstein(0.1), nature="cooperative").status == "solved"
     assert drmdp.simulate(model, np.eye(A)[np.zeros(S, int)], n=3, steps=2).states.shape == (3, 3)
     monkeypatch.setattr(events, "MOST", 100)
-    with pytest.raises(InputError, match=r"take .* as arrays, and this asks for them: call model.stored\(\)"):
+    with pytest.raises(
+        InputError, match=r"take .* as arrays, and this asks for them: call model.stored\(\)"
+    ):
         _ = deal(10).kernels
 
 
@@ -400,7 +497,9 @@ def failing(s, a, e):
 def test_next_states_outside_are_named(store):
     with pytest.raises(InputError, match=r"transition\(2, 1, 1\) leads to state 3, expected 0 … 2"):
         made(out_of_range, store=store)
-    with pytest.raises(InputError, match=r"transition\(1, 0, 0\) leads to state -1, expected 0 … 2"):
+    with pytest.raises(
+        InputError, match=r"transition\(1, 0, 0\) leads to state -1, expected 0 … 2"
+    ):
         made(below, costs=None, store=store)
     with pytest.raises(InputError, match=r"transition\(2, 0, 1\) leads to state 3"):
         made(lambda s, a, e: s + e + 0 * a, store=store)
@@ -410,30 +509,54 @@ def test_next_states_outside_are_named(store):
 
 
 SLIPS = {
-    "floats": ({"transition": lambda s, a, e: s / 2 + a + e}, "next states are float64, expected whole numbers"),
-    "shape": ({"transition": lambda s, a, e: np.zeros((5, 5), int)}, r"expected \(3, 2, 2\), got \(5, 5\)"),
+    "floats": (
+        {"transition": lambda s, a, e: s / 2 + a + e},
+        "next states are float64, expected whole numbers",
+    ),
+    "shape": (
+        {"transition": lambda s, a, e: np.zeros((5, 5), int)},
+        r"expected \(3, 2, 2\), got \(5, 5\)",
+    ),
     "no function": ({"transition": 3}, "transition: expected a function"),
-    "costs twice": ({"transition": lambda s, a, e: (stay(s, a, e), 1.0)}, "transition tells costs of its own"),
+    "costs twice": (
+        {"transition": lambda s, a, e: (stay(s, a, e), 1.0)},
+        "transition tells costs of its own",
+    ),
     "no costs": ({"transition": stay, "costs": None}, "transition tells none, and none were given"),
     "NaN": (
-        {"transition": lambda s, a, e: (stay(s, a, e), np.where(s == 1, np.nan, 1.0)), "costs": None},
+        {
+            "transition": lambda s, a, e: (stay(s, a, e), np.where(s == 1, np.nan, 1.0)),
+            "costs": None,
+        },
         r"transition\(1, 0, 0\) costs nan",
     ),
-    "law shape": ({"transition": stay, "laws": [[0.5, 0.25, 0.25]]}, r"laws: expected shape \(N, 2\) .* got \(1, 3\)"),
+    "law shape": (
+        {"transition": stay, "laws": [[0.5, 0.25, 0.25]]},
+        r"laws: expected shape \(N, 2\) .* got \(1, 3\)",
+    ),
     "law sum": ({"transition": stay, "laws": [[0.5, 0.5], [0.5, 0.4]]}, "law 1 sums to 0.9"),
     "law negative": ({"transition": stay, "laws": [[1.5, -0.5]]}, r"law 0, event 1 has -0\.5"),
-    "law NaN": ({"transition": stay, "laws": [[np.nan, 1.0]]}, "laws must be finite: law 0, event 0 has nan"),
+    "law NaN": (
+        {"transition": stay, "laws": [[np.nan, 1.0]]},
+        "laws must be finite: law 0, event 0 has nan",
+    ),
     "classes": ({"transition": stay, "laws": [LAWS, LAWS]}, "law: there are 2 classes"),
     "class": (
         {"transition": stay, "laws": [LAWS, LAWS], "law": lambda s, a: s + 0 * a},
         r"law\(2, 0\) is 2, expected 0 … 1",
     ),
-    "cost shape": ({"transition": stay, "costs": np.ones((2, 2))}, r"costs: expected shape \(3, 2\)"),
+    "cost shape": (
+        {"transition": stay, "costs": np.ones((2, 2))},
+        r"costs: expected shape \(3, 2\)",
+    ),
     "cost inf": (
         {"transition": stay, "costs": np.full((3, 2), np.inf)},
         "costs must be finite: state 0, action 0 has inf",
     ),
-    "stuck": ({"transition": stay, "available": np.zeros((3, 2), bool)}, "state 0 has no available action"),
+    "stuck": (
+        {"transition": stay, "available": np.zeros((3, 2), bool)},
+        "state 0 has no available action",
+    ),
     "discount": ({"transition": stay, "discount": 1.5}, "discount"),
     "weights": ({"transition": stay, "weights": [0.5, 0.5]}, "weights: expected shape"),
 }

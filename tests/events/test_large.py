@@ -1,4 +1,6 @@
-"""What large models of events take: memory of a process, and counts of sweeps and products, without clocks."""
+"""What large models of events take: memory of a process, and counts of sweeps and products, without
+clocks.
+"""
 
 import json
 import math
@@ -12,9 +14,9 @@ from tests.support.measured import bound
 
 import drmdp
 from drmdp import Wasserstein
-from drmdp.bellman.exact import ExactOperator
-from drmdp.bellman.mean_law import Chain
-from drmdp.core.compact import Rows
+from drmdp.core.compact import CompactRows
+from drmdp.operators.exact import ExactOperator
+from drmdp.operators.nominal import MeanLawChain
 from drmdp.solvers.problem import Problem
 from drmdp_lab.bench import events as bench
 
@@ -32,8 +34,10 @@ def counted(monkeypatch, kind):
 
 @pytest.mark.parametrize("units", [16, pytest.param(46, marks=pytest.mark.fuzz)])
 def test_counts_of_sweeps_and_products(units, monkeypatch):
-    """Three sweeps; products with the mean law and with nature's rows stay as few as they were, for 4 096 and for 97 336 states."""
-    nominal, played = counted(monkeypatch, Chain), counted(monkeypatch, Rows)
+    """Three sweeps; products with the mean law and with nature's rows stay as few as they were, for
+    4 096 and for 97 336 states.
+    """
+    nominal, played = counted(monkeypatch, MeanLawChain), counted(monkeypatch, CompactRows)
     model = bench.model_of(units, 4, 8, 10, store=False)
     most = max(map(abs, model.cost_range)) / (1 - model.discount)
     found = drmdp.solve(model, Wasserstein(0.1), tol=1e-3 * most)
@@ -59,7 +63,9 @@ def test_what_is_kept_of_nature_has_no_number_for_each_law_unless_budgets_differ
 @pytest.mark.fuzz
 @pytest.mark.parametrize("laws", [10, 100])
 def test_a_million_states_take_little_memory(laws):
-    """At most 500 bytes a state and 300 MB, whatever N is; 35 CPU seconds for N = 10, some 130 for N = 100."""
+    """At most 500 bytes a state and 300 MB, whatever N is; 35 CPU seconds for N = 10, some 130 for
+    N = 100.
+    """
     limit = 500 * 100**3 + 300_000_000
     command = [sys.executable, "-m", "drmdp_lab.bench.events", "100", "4", "8", str(laws)]
     with bound(limit) as group:
@@ -84,7 +90,9 @@ print(json.dumps({"status": found.status, "anonymous": 1024 * int(grown[0][1]), 
 
 @pytest.mark.fuzz
 def test_a_table_that_is_larger_than_memory_is_read_where_it_is(tmp_path):
-    """900 MB of next states and costs in a group that may have 600 MB, files included; 60 CPU seconds. One action is played in a state."""
+    """900 MB of next states and costs in a group that may have 600 MB, files included; 60 CPU
+    seconds. One action is played in a state.
+    """
     path, limit = tmp_path / "m.drmdp", 600_000_000
     drmdp.write(bench.model_of(72, 10, 20, 2, store=True), path)
     size = 0
@@ -95,7 +103,9 @@ def test_a_table_that_is_larger_than_memory_is_read_where_it_is(tmp_path):
             os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     assert size > 1.4 * limit
     with bound(limit) as group:
-        run = subprocess.run([sys.executable, "-c", STREAMED, path, group], stdout=subprocess.PIPE, check=True)
+        run = subprocess.run(
+            [sys.executable, "-c", STREAMED, path, group], stdout=subprocess.PIPE, check=True
+        )
     row = json.loads(run.stdout)
     assert row["status"] == "solved"
     assert row["anonymous"] < limit

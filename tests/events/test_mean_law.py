@@ -1,4 +1,6 @@
-"""Models of events that are functions: the same bits however they are asked, and the start knows the mean law alone."""
+"""Models of events that are functions: the same bits however they are asked, and the start knows
+the mean law alone.
+"""
 
 import gc
 import weakref
@@ -9,8 +11,7 @@ from tests.events.test_events import deal, same, start
 
 import drmdp
 from drmdp import Wasserstein
-from drmdp.bellman.mean_law import MeanLawOperator
-from drmdp.bellman.nominal import NominalOperator
+from drmdp.operators.nominal import MeanLawOperator, NominalOperator
 from drmdp.solvers import loop
 
 
@@ -51,13 +52,13 @@ def test_a_run_is_gone_when_it_is_over(monkeypatch):
     """Nothing holds the run that found a start, or memory for two would be needed."""
     gc.disable()
     try:
-        seen, made = [], loop._Run.__init__
+        seen, made = [], loop.MethodRun.__init__
 
-        def noted(self, *given):
+        def noted(self, *given, **settings):
             seen.append(weakref.ref(self))
-            made(self, *given)
+            made(self, *given, **settings)
 
-        monkeypatch.setattr(loop._Run, "__init__", noted)
+        monkeypatch.setattr(loop.MethodRun, "__init__", noted)
         drmdp.solve(deal(7, sizes=(2100, 2, 3, 2, 1), law=None), Wasserstein(0.1))
         assert len(seen) == 2
         assert not any(run() for run in seen)

@@ -1,4 +1,6 @@
-"""Laws of many events, and the rows made of them: what rounding leaves is some ε, however many events there are."""
+"""Laws of many events, and the rows made of them: what rounding leaves is some ε, however many
+events there are.
+"""
 
 from fractions import Fraction
 
@@ -6,8 +8,8 @@ import numpy as np
 import pytest
 
 import drmdp
-from drmdp.core.event_laws import OFF
 from drmdp.core.storage import rounding
+from drmdp.model.events.laws import OFF
 
 EPS = float(np.finfo(float).eps)
 MANY = 10_001
@@ -21,7 +23,9 @@ RULES = {
 
 
 def laws(E):
-    """Laws whose naive sums are off: by many equal numbers, by a rising and a falling scale, by what came before."""
+    """Laws whose naive sums are off: by many equal numbers, by a rising and a falling scale, by
+    what came before.
+    """
     x, steep = np.random.default_rng(E).random(E), 0.9 ** np.minimum(np.arange(E), 400.0)
     return {
         "equal": np.full(E, 1 / E),
@@ -57,7 +61,9 @@ def test_laws_are_divided_by_their_sums_once(E):
             found, total = model.laws[0, 0], exact(own.tolist())
             assert abs(exact(found.tolist()) - 1) <= OFF + EPS, (name, slip)
             parts = list(zip(found.tolist(), own.tolist(), strict=True))[:: max(1, E // 100)]
-            assert all(abs(Fraction(p) * total - Fraction(q)) <= 6 * EPS * Fraction(q) for p, q in parts)
+            assert all(
+                abs(Fraction(p) * total - Fraction(q)) <= 6 * EPS * Fraction(q) for p, q in parts
+            )
             assert model.with_laws(model.laws) == model
 
 
@@ -69,7 +75,10 @@ def test_rows_are_sums_of_laws_however_many_events_there_are(rule, E):
     blocks, there = model.stored().blocks, RULES[rule](np.arange(E), E)
     for i in range(len(found)):
         law = [Fraction(p) for p in model.laws[0, i].tolist()]
-        total, row = sum(law), [Fraction(p) for p in blocks.entries(i)[: blocks.lengths[0]].tolist()]
+        total, row = (
+            sum(law),
+            [Fraction(p) for p in blocks.entries(i)[: blocks.lengths[0]].tolist()],
+        )
         assert abs(sum(row) - 1) <= 6 * EPS
         for t, p in zip(blocks.indices[: len(row)].tolist(), row, strict=True):
             true = sum(law[e] for e in np.flatnonzero(there == t)) / total

@@ -1,4 +1,6 @@
-"""Models of events in .drmdp directories: the table is mapped, functions are refused, and what is no table is named."""
+"""Models of events in .drmdp directories: the table is mapped, functions are refused, and what is
+no table is named.
+"""
 
 import json
 
@@ -8,12 +10,14 @@ from tests.events.test_events import deal, same, start, swept
 
 import drmdp
 from drmdp import InputError, Model, Wasserstein
-from drmdp.core.mapped import Mapped
+from drmdp.io.mapped_arrays import Mapped
 
 
 @pytest.mark.parametrize("priced", [False, True])
 def test_what_is_read_is_what_was_written(priced, tmp_path):
-    for k, given in enumerate(({}, {"law": None, "available": None, "terminal": None, "sizes": (7, 2, 4, 3, 1)})):
+    for k, given in enumerate(
+        ({}, {"law": None, "available": None, "terminal": None, "sizes": (7, 2, 4, 3, 1)})
+    ):
         model = deal(k, priced, **given)
         path = tmp_path / f"{k}.drmdp"
         drmdp.write(model, path)
@@ -21,15 +25,20 @@ def test_what_is_read_is_what_was_written(priced, tmp_path):
         assert type(again) is type(model)
         assert again == model
         assert isinstance(again.rule.next.base, Mapped)
-        ball = Wasserstein(0.2)
-        same(swept(again, ball, start(model)), swept(model, ball, start(model)))
+        ambiguity = Wasserstein(0.2)
+        same(swept(again, ambiguity, start(model)), swept(model, ambiguity, start(model)))
         drmdp.write(again, path)  # over itself
         assert drmdp.read(path) == model
 
 
 def test_names_rewards_and_notes_come_back(tmp_path):
     laws = [[0.5, 0.5], [0.25, 0.75]]
-    given = {"kernel_names": ["dry", "wet"], "discount": 0.5, "initial": [0, 1, 0, 0, 0, 0], "rewards": True}
+    given = {
+        "kernel_names": ["dry", "wet"],
+        "discount": 0.5,
+        "initial": [0, 1, 0, 0, 0, 0],
+        "rewards": True,
+    }
     rule = lambda s, a, e: ((s + a + e) % 6, 1.0 * s + e)  # noqa: E731
     for states, names in ((drmdp.Grid(2, 3), None), (6, ["a", ("b", 2), 3, "d", "e", "f"])):
         model = Model.from_events(states, ["stay", "go"], 2, rule, laws, names=names, **given)
@@ -38,8 +47,10 @@ def test_names_rewards_and_notes_come_back(tmp_path):
         assert again == model
         assert again.maximise
         assert (list(again.states), list(again.actions), list(again.kernel_names)) == (
-            list(model.states), ["stay", "go"], ["dry", "wet"],
-        )  # fmt: skip
+            list(model.states),
+            ["stay", "go"],
+            ["dry", "wet"],
+        )
 
 
 def test_code_is_not_saved(tmp_path):
@@ -72,7 +83,11 @@ def put(value, *place):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("next", put(24, 3, 0, 2), r"next: state 3, action 0, event 2 leads to 24, expected 0 … 23"),
+        (
+            "next",
+            put(24, 3, 0, 2),
+            r"next: state 3, action 0, event 2 leads to 24, expected 0 … 23",
+        ),
         ("next", put(-1, 5, 0, 0), r"leads to -1"),
         ("next", lambda array: array.astype(np.int64), r"next: expected i4"),
         ("next", lambda array: array[:, :, :5].copy(), r"next: expected shape \(24, 3, 6\)"),
@@ -82,7 +97,11 @@ def put(value, *place):
         ("model.json", lambda index: index.update(shape=[1, 2]), r"shape: expected four"),
         ("model.json", lambda index: index.update(size=1), r"unknown entry 'size'"),
         ("model.json", lambda index: index.pop("weights"), r"weights: missing"),
-        ("model.json", lambda index: index.update(grid=[5, 5]), r"grid: expected sizes of 24 states"),
+        (
+            "model.json",
+            lambda index: index.update(grid=[5, 5]),
+            r"grid: expected sizes of 24 states",
+        ),
     ],
 )
 def test_what_is_no_table_is_refused(name, change, message, tmp_path):

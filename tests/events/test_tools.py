@@ -1,4 +1,6 @@
-"""Simulation, radius tools, horizons and tables on models of events, also where events lead to one state at several costs."""
+"""Simulation, radius tools, horizons and tables on models of events, also where events lead to one
+state at several costs.
+"""
 
 import subprocess
 import sys
@@ -13,24 +15,30 @@ from drmdp import InputError, Model, Wasserstein
 BALLS = [Wasserstein(0.1), Wasserstein(0.1, moves="events")]
 
 
-@pytest.mark.parametrize("ball", BALLS, ids=str)
-def test_events_that_cost_are_simulated(ball):
+@pytest.mark.parametrize("ambiguity", BALLS, ids=str)
+def test_events_that_cost_are_simulated(ambiguity):
     """Means of many trajectories are the value of the policy under the law that is drawn from."""
     model = conflicting()
-    policy = drmdp.solve(model, ball).policy
+    policy = drmdp.solve(model, ambiguity).policy
     for kernel, alone in ((None, model), (1, model.with_laws(model.laws[:, [1]]))):
         paths = drmdp.simulate(model, policy, kernel=kernel, n=4000, steps=60, start=2, seed=1)
         expected = drmdp.evaluate(alone, Wasserstein(0.0), policy, rtol=1e-9).value[2]
-        assert paths.totals.mean() == pytest.approx(expected, abs=5 * paths.totals.std() / np.sqrt(4000))
+        assert paths.totals.mean() == pytest.approx(
+            expected, abs=5 * paths.totals.std() / np.sqrt(4000)
+        )
     again = drmdp.simulate(model, policy, n=4000, steps=60, start=2, seed=1)
-    np.testing.assert_array_equal(again.states, drmdp.simulate(model, policy, n=4000, steps=60, start=2, seed=1).states)
+    np.testing.assert_array_equal(
+        again.states, drmdp.simulate(model, policy, n=4000, steps=60, start=2, seed=1).states
+    )
     assert drmdp.simulate(
         deal(1, True, "scalar", store=False), np.eye(3)[np.zeros(24, int)], n=3, steps=2
     ).costs.shape == (3, 2)
 
 
 def test_paths_and_choices_of_a_radius():
-    """The path and its nominal values are those of the model whose states remember what was paid."""
+    """The path and its nominal values are those of the model whose states remember what was
+    paid.
+    """
     model = conflicting()
     path, twin = (
         drmdp.radius.path(model, BALLS[0], [0, 0.1, 0.3]),
@@ -40,36 +48,46 @@ def test_paths_and_choices_of_a_radius():
         np.testing.assert_allclose(one.upper, other.upper[: model.n_states], rtol=1e-5)
     nominal = drmdp.evaluate(model, Wasserstein(0.0), path.points[1].policy, rtol=1e-9)
     np.testing.assert_allclose(path.points[1].nominal, nominal.value, rtol=1e-6)
-    for ball in BALLS:
-        choice = drmdp.radius.cross_validate(model, ball, [0, 0.1])
-        out = drmdp.solve(model.with_laws(model.laws[:, 1:]), ball.with_radius(0.1))
-        alone = drmdp.evaluate(model.with_laws(model.laws[:, :1]), Wasserstein(0.0), out).value.mean()
+    for ambiguity in BALLS:
+        choice = drmdp.radius.cross_validate(model, ambiguity, [0, 0.1])
+        out = drmdp.solve(model.with_laws(model.laws[:, 1:]), ambiguity.with_radius(0.1))
+        alone = drmdp.evaluate(
+            model.with_laws(model.laws[:, :1]), Wasserstein(0.0), out
+        ).value.mean()
         assert choice.samples[1, 0] == pytest.approx(alone, rel=1e-4)
-        assert drmdp.radius.sufficient(model, ball, 1000).shape == (5, 2)[: 1 + ball.by_pair]
-        assert drmdp.radius.critical(drmdp.radius.path(model, ball, [0, 0.1])) is not None
+        assert (
+            drmdp.radius.sufficient(model, ambiguity, 1000).shape == (5, 2)[: 1 + ambiguity.by_pair]
+        )
+        assert drmdp.radius.critical(drmdp.radius.path(model, ambiguity, [0, 0.1])) is not None
 
 
-@pytest.mark.parametrize("ball", BALLS, ids=str)
-def test_laws_by_stage(ball):
-    """A horizon of models that share their rule: each stage has the laws of its season; one sweep a stage, by hand."""
+@pytest.mark.parametrize("ambiguity", BALLS, ids=str)
+def test_laws_by_stage(ambiguity):
+    """A horizon of models that share their rule: each stage has the laws of its season; one sweep a
+    stage, by hand.
+    """
     model = conflicting()
     seasons = [model.with_laws(model.laws[:, [k]]) for k in range(3)]
-    plan = drmdp.finite_horizon(seasons, ball, 3)
+    plan = drmdp.finite_horizon(seasons, ambiguity, 3)
     value = np.zeros(5)
     for season in seasons[::-1]:
-        value = drmdp.bellman(season, ball, value).value
+        value = drmdp.bellman(season, ambiguity, value).value
     np.testing.assert_allclose(plan.value[0], value, rtol=1e-9)
     assert plan.status == "solved"
-    free = Model.from_events(3, 1, 2, lambda s, a, e: (s + 0 * (a + e), 0.0 * (s + a + e)), [[0.5, 0.5]], discount=0.9)
+    free = Model.from_events(
+        3, 1, 2, lambda s, a, e: (s + 0 * (a + e), 0.0 * (s + a + e)), [[0.5, 0.5]], discount=0.9
+    )
     assert not drmdp.finite_horizon(free, Wasserstein(0.1), 4).upper.any()
 
 
 @pytest.mark.usefixtures("sketched")
-@pytest.mark.parametrize("ball", BALLS, ids=str)
-def test_reports_and_pictures_of_kernels_need_no_costs(ball, tmp_path):
-    """What shows nature's kernel beside the data does so where events lead to one state at several costs."""
+@pytest.mark.parametrize("ambiguity", BALLS, ids=str)
+def test_reports_and_pictures_of_kernels_need_no_costs(ambiguity, tmp_path):
+    """What shows nature's kernel beside the data does so where events lead to one state at several
+    costs.
+    """
     pytest.importorskip("matplotlib").use("Agg")
-    found = drmdp.solve(conflicting(), ball)
+    found = drmdp.solve(conflicting(), ambiguity)
     found.report(tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size > 10_000
     drmdp.plot.kernel(found)
@@ -79,7 +97,9 @@ def test_reports_and_pictures_of_kernels_need_no_costs(ball, tmp_path):
     model = conflicting()
     for e in range(5):
         for a in range(2):
-            np.add.at(plain, (np.arange(5), a, model.rule.next[:, a, e]), model.laws[0].mean(axis=0)[e])
+            np.add.at(
+                plain, (np.arange(5), a, model.rule.next[:, a, e]), model.laws[0].mean(axis=0)[e]
+            )
     for one in moved:
         assert one.nominal == pytest.approx(plain[one.state, one.action, one.next_state])
 

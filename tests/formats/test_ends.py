@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import drmdp
-from drmdp.proof.identity import digest
+from drmdp.proof.states import digest
 from drmdp_check.__main__ import Model
 
 KERNEL = np.array([[[0.5, 0.2, 0.3]], [[0, 1, 0]], [[0, 0, 1]]])
@@ -14,13 +14,24 @@ KERNEL = np.array([[[0.5, 0.2, 0.3]], [[0, 1, 0]], [[0, 0, 1]]])
 
 def model(kind="costs", ends=(0.0, 7.5), **given):
     return drmdp.Model(
-        KERNEL, **{kind: [[1.0], [0.0], [0.0]]}, discount=0.9, terminal=dict(enumerate(ends, 1)), **given
+        KERNEL,
+        **{kind: [[1.0], [0.0], [0.0]]},
+        discount=0.9,
+        terminal=dict(enumerate(ends, 1)),
+        **given,
     )
 
 
 def events():
     return drmdp.Model.from_events(
-        3, 1, 2, lambda s, a, e: 1 + e, [[0.25, 0.75]], costs=[[1.0]] * 3, discount=0.9, terminal={1: -2.0, 2: 0.0}
+        3,
+        1,
+        2,
+        lambda s, a, e: 1 + e,
+        [[0.25, 0.75]],
+        costs=[[1.0]] * 3,
+        discount=0.9,
+        terminal={1: -2.0, 2: 0.0},
     )
 
 

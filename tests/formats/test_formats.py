@@ -19,7 +19,9 @@ import drmdp
 from cases import cases
 from drmdp import InputError, Model, formats, instances
 from drmdp.core.storage import Kernels
-from drmdp.formats import _fields, _growing, _stored
+from drmdp.formats import _fields
+from drmdp.formats.directory import files as directory_files
+from drmdp.formats.directory import stored as _stored
 
 SUFFIXES = ("npz", "drmdp")
 
@@ -60,28 +62,66 @@ def variety():
     yield "one state", Model(np.ones((1, 1, 1)), costs=[0.0], discount=0.0)
     yield "state costs", Model(y, costs=c[:, 0], discount=0.5)
     yield "rewards", Model(y, rewards=np.where(c > 0, c, 0), discount=0.9)
-    yield "next-state costs", Model(y, costs=np.random.default_rng(3).random((4, 2, 4)), discount=0.9)
+    yield (
+        "next-state costs",
+        Model(y, costs=np.random.default_rng(3).random((4, 2, 4)), discount=0.9),
+    )
     yield "unknown costs", Model(y, costs=unseen(y), discount=0.9)
     yield "unknown rewards", Model(y, rewards=unseen(y), discount=0.9)
-    yield "weights", Model(y, costs=c, discount=0.9, weights=[0.5, 0.0, 0.5], initial=[0.1, 0.2, 0.3, 0.4])
+    yield (
+        "weights",
+        Model(y, costs=c, discount=0.9, weights=[0.5, 0.0, 0.5], initial=[0.1, 0.2, 0.3, 0.4]),
+    )
     yield "unavailable", Model(garbage, costs=c, discount=0.9, available=closed)
-    yield "terminal", Model(garbage, rewards=c, discount=0.9, available=closed, terminal=[True, False, False, True])
+    yield (
+        "terminal",
+        Model(
+            garbage, rewards=c, discount=0.9, available=closed, terminal=[True, False, False, True]
+        ),
+    )
     yield "only terminal", Model(y, costs=c, discount=0.9, terminal=np.ones(4, dtype=bool))
-    yield "only terminal, sparse", Model(sparse_y, costs=c, discount=0.9, terminal=np.ones(4, dtype=bool))
-    yield "strings", Model(y, costs=c, discount=0.9, states=["", "ünï", "😀", "[red]"], actions=["a b", "a\nb"])
+    yield (
+        "only terminal, sparse",
+        Model(sparse_y, costs=c, discount=0.9, terminal=np.ones(4, dtype=bool)),
+    )
+    yield (
+        "strings",
+        Model(y, costs=c, discount=0.9, states=["", "ünï", "😀", "[red]"], actions=["a b", "a\nb"]),
+    )
     yield "integers", Model(y, costs=c, discount=0.9, states=[-5, 2**63 - 1, 0, 7], actions=[1, 0])
-    yield "mixed", Model(y, costs=c, discount=0.9, states=["1", 1, 10**30, "nul\0"], actions=[2, "1"])
+    yield (
+        "mixed",
+        Model(y, costs=c, discount=0.9, states=["1", 1, 10**30, "nul\0"], actions=[2, "1"]),
+    )
     yield "large integers", Model(y, costs=c, discount=0.9, states=[2**63, -(2**63), 2**100, 0])
     yield "trailing nul", Model(y, costs=c, discount=0.9, states=["a\0", "a", "b", "c"])
     yield "surrogate", Model(y, costs=c, discount=0.9, states=["\ud800", "b", "c", "d"])
     yield "float32", Model(y.astype(np.float32), costs=c.astype(np.float32), discount=0.9)
     yield "rounded", Model(y * (1 + 5e-10), costs=c, discount=0.9)
-    yield "kernel names", Model(y, costs=c, discount=0.9, kernel_names=["Press-01", "Press-02", "Press-03"])
-    yield "mixed kernel names", Model(sparse_y, costs=c, discount=0.9, kernel_names=[2019, "2019", "nul\0"])
-    yield "notes", Model(y, costs=c, discount=0.9, notes=["7 rows pooled", "ünï", "nul\0"], states=["a", "b", "c", "d"])
+    yield (
+        "kernel names",
+        Model(y, costs=c, discount=0.9, kernel_names=["Press-01", "Press-02", "Press-03"]),
+    )
+    yield (
+        "mixed kernel names",
+        Model(sparse_y, costs=c, discount=0.9, kernel_names=[2019, "2019", "nul\0"]),
+    )
+    yield (
+        "notes",
+        Model(
+            y,
+            costs=c,
+            discount=0.9,
+            notes=["7 rows pooled", "ünï", "nul\0"],
+            states=["a", "b", "c", "d"],
+        ),
+    )
     yield "zeros", Model(y, costs=np.array([[0.0, -0.0]] * 4), discount=0.9)
     yield "sparse", Model(sparse_y, costs=c, discount=0.9)
-    yield "sparse rewards", Model(sparse_y, rewards=c, discount=0.9, available=closed, actions=["x", "y"])
+    yield (
+        "sparse rewards",
+        Model(sparse_y, rewards=c, discount=0.9, available=closed, actions=["x", "y"]),
+    )
     yield "listed costs", Model(sparse_y, costs=listed, discount=0.9)
     yield "listed rewards", Model(sparse_y, rewards=listed, discount=0.9, terminal=[1, 2])
     yield "dense, listed costs", Model(y, costs=listed, discount=0.9)
@@ -91,9 +131,14 @@ def variety():
     yield "deterministic, listed costs", Model([shift], costs=shift * 3, discount=0.9)
     full = Model(y, costs=c, discount=0.9).blocks
     padded = Kernels(
-        4, 2, 3, np.arange(0, 33, 4), np.tile(np.arange(4, dtype=np.int32), 8),
-        np.ascontiguousarray(y.transpose(1, 2, 0, 3)).ravel(), is_sparse=False,
-    )  # fmt: skip
+        4,
+        2,
+        3,
+        np.arange(0, 33, 4),
+        np.tile(np.arange(4, dtype=np.int32), 8),
+        np.ascontiguousarray(y.transpose(1, 2, 0, 3)).ravel(),
+        is_sparse=False,
+    )
     assert padded.indices.size > full.indices.size
     yield "stored zeros", Model(padded, costs=c, discount=0.9)
     for family, make in instances.FAMILIES.items():
@@ -159,7 +204,16 @@ def test_a_dense_file_is_plain_arrays(tmp_path):
     model = MODELS["terminal"]
     drmdp.write(model, tmp_path / "m.npz")
     with np.load(tmp_path / "m.npz", allow_pickle=False) as stored:
-        want = {"format", "kernels", "rewards", "discount", "weights", "initial", "available", "terminal"}
+        want = {
+            "format",
+            "kernels",
+            "rewards",
+            "discount",
+            "weights",
+            "initial",
+            "available",
+            "terminal",
+        }
         assert set(stored) == want
         np.testing.assert_array_equal(stored["kernels"], model.kernels)
         np.testing.assert_array_equal(stored["rewards"], -model.costs)
@@ -201,7 +255,11 @@ def stranger(**changes):
 def test_files_of_strangers_are_read(changes, save, tmp_path):
     arrays = stranger(**changes)
     save(tmp_path / "m.npz", **arrays)
-    names = {name: json.loads(arrays.pop(name)) for name in ("states",) if isinstance(arrays.get(name), str)}
+    names = {
+        name: json.loads(arrays.pop(name))
+        for name in ("states",)
+        if isinstance(arrays.get(name), str)
+    }
     same(drmdp.read(str(tmp_path / "m.npz")), Model(**arrays, **names))
 
 
@@ -254,8 +312,14 @@ def test_the_path_chooses_the_format(tmp_path):
 
 @pytest.mark.parametrize("path", ["model", "model.mat"])
 def test_an_unknown_suffix_lists_the_known_ones(path, tmp_path):
-    for call in (lambda p: drmdp.read(p), lambda p: drmdp.write(MODELS["dense"], p), formats.check_target):
-        with pytest.raises(InputError, match=rf"{path}: unknown suffix '.*'; known: \.npz, \.drmdp"):
+    for call in (
+        lambda p: drmdp.read(p),
+        lambda p: drmdp.write(MODELS["dense"], p),
+        formats.check_target,
+    ):
+        with pytest.raises(
+            InputError, match=rf"{path}: unknown suffix '.*'; known: \.npz, \.drmdp"
+        ):
             call(tmp_path / path)
     with pytest.raises(InputError, match="unknown format 'csv'; known: npz, drmdp, craam, prism"):
         drmdp.read(tmp_path / path, format="csv")
@@ -277,19 +341,23 @@ def failing(function, after):
 
 
 def contents(folder):
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    return {
+        str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()
+    }
 
 
 @pytest.mark.parametrize("after", range(6))
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("existing", [False, True])
-def test_a_write_that_fails_in_the_middle_leaves_what_was_there(suffix, existing, after, tmp_path, monkeypatch):
+def test_a_write_that_fails_in_the_middle_leaves_what_was_there(
+    suffix, existing, after, tmp_path, monkeypatch
+):
     if existing:
         drmdp.write(MODELS["rewards"], tmp_path / f"m.{suffix}")
     before = contents(tmp_path)
     monkeypatch.setattr(np.lib.format, "write_array", failing(np.lib.format.write_array, after))
     monkeypatch.setattr(np, "save", failing(np.save, after))
-    monkeypatch.setattr(_growing._Column, "add", failing(_growing._Column.add, after))
+    monkeypatch.setattr(directory_files._Column, "add", failing(directory_files._Column.add, after))
     with pytest.raises(OSError, match="No space left"):
         drmdp.write(MODELS["dense"], tmp_path / f"m.{suffix}")
     assert contents(tmp_path) == before
@@ -311,7 +379,9 @@ def test_only_a_model_is_overwritten_by_a_directory(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     (home / "thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match=r"home: is a directory but not a model \(holds 'thesis.tex'\), and is not"):
+    with pytest.raises(
+        InputError, match=r"home: is a directory but not a model \(holds 'thesis.tex'\), and is not"
+    ):
         drmdp.write(MODELS["dense"], home)
     (home / "thesis.tex").rename(home / "data.npy")
     with pytest.raises(InputError, match=r"not a model \(has no model.json\)"):
@@ -320,7 +390,9 @@ def test_only_a_model_is_overwritten_by_a_directory(tmp_path):
     (tmp_path / "m.drmdp" / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match=r"holds 'notes\.txt'"):
         drmdp.write(MODELS["dense"], tmp_path / "m.drmdp")
-    same(drmdp.read(tmp_path / "m.drmdp"), MODELS["sparse"])  # beside the arrays, other files do not matter
+    same(
+        drmdp.read(tmp_path / "m.drmdp"), MODELS["sparse"]
+    )  # beside the arrays, other files do not matter
     assert (home / "data.npy").read_text() == "years of work"
 
 
@@ -344,7 +416,9 @@ def test_targets_that_cannot_be_written_are_refused_with_their_path(tmp_path):
 
 
 def refused(path, *parts):
-    """Assert that a file is refused with a message that begins with its path and holds the parts; return it."""
+    """Assert that a file is refused with a message that begins with its path and holds the parts;
+    return it.
+    """
     with pytest.raises(InputError) as caught:
         drmdp.read(path)
     message = str(caught.value)
@@ -359,11 +433,20 @@ def refused(path, *parts):
     [
         ({"kernels": None}, "kernels: missing"),
         ({"discount": None}, "discount: missing"),
-        ({"costs": None}, "costs, rewards, next_costs, next_rewards: expected exactly one, got none"),
+        (
+            {"costs": None},
+            "costs, rewards, next_costs, next_rewards: expected exactly one, got none",
+        ),
         ({"rewards": np.ones(4)}, "expected exactly one, got costs and rewards"),
         ({"weight": [0.2, 0.3, 0.5]}, "weight: unknown array; known: kernels, "),
-        ({"indptr": np.arange(9)}, "indptr: belongs to the compressed layout, but `kernels` is given too"),
-        ({"next_costs": np.arange(9), "costs": None}, "next_costs: belongs to the compressed layout"),
+        (
+            {"indptr": np.arange(9)},
+            "indptr: belongs to the compressed layout, but `kernels` is given too",
+        ),
+        (
+            {"next_costs": np.arange(9), "costs": None},
+            "next_costs: belongs to the compressed layout",
+        ),
         ({"kernels": np.ones((4, 4))}, "kernels: expected 3 or 4 dimensions, got shape (4, 4)"),
         ({"kernels": np.ones((3, 4, 2, 5))}, "kernels: expected shape (N, S, A, S) or (S, A, S)"),
         ({"kernels": np.ones((0, 4, 2, 4))}, "kernels: expected shape"),
@@ -371,9 +454,18 @@ def refused(path, *parts):
             {"kernels": np.ones((3, 4, 2, 4), dtype=complex)},
             "kernels: expected bool or integer or float, got dtype comp",
         ),
-        ({"kernels": rows(0, 3, 4, 2, 4) * 1.1}, "kernels: kernel 0, state 0, action 0 sums to 1.1"),
-        ({"costs": np.array([["a"] * 2] * 4)}, "costs: expected bool or integer or float, got dtype <U1"),
-        ({"costs": np.full((4, 2), None)}, "costs: expected bool or integer or float, got dtype object"),
+        (
+            {"kernels": rows(0, 3, 4, 2, 4) * 1.1},
+            "kernels: kernel 0, state 0, action 0 sums to 1.1",
+        ),
+        (
+            {"costs": np.array([["a"] * 2] * 4)},
+            "costs: expected bool or integer or float, got dtype <U1",
+        ),
+        (
+            {"costs": np.full((4, 2), None)},
+            "costs: expected bool or integer or float, got dtype object",
+        ),
         ({"costs": np.full((4, 2), np.nan)}, "costs must be finite: state 0, action 0 has nan"),
         ({"costs": np.ones((4, 3))}, "costs: expected shape (4, 2)"),
         ({"discount": [0.9]}, "discount: expected 0 dimensions, got shape (1,)"),
@@ -389,7 +481,10 @@ def refused(path, *parts):
         ({"states": "[" * 100_000}, "states: expected a JSON list of names"),
         ({"actions": ["a"]}, "actions: expected 2 names, got 1"),
         ({"available": np.ones((4, 2))}, "available: expected bool, got dtype float64"),
-        ({"available": np.ones((2, 4), dtype=bool)}, "available: expected a bool array of shape (4, 2)"),
+        (
+            {"available": np.ones((2, 4), dtype=bool)},
+            "available: expected a bool array of shape (4, 2)",
+        ),
         ({"terminal": np.ones(3, dtype=bool)}, "terminal: expected a bool array of shape (4,)"),
         ({"format": "drmdp model 9"}, "format: expected 'drmdp model 1', got 'drmdp model 9'"),
     ],
@@ -414,7 +509,10 @@ COMPRESSED = {
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"shape": None}, "shape: missing; the compressed layout needs shape, indptr, indices, data, weights"),
+        (
+            {"shape": None},
+            "shape: missing; the compressed layout needs shape, indptr, indices, data, weights",
+        ),
         ({"weights": None}, "weights: missing; the compressed layout needs"),
         ({"data": None}, "data: missing"),
         ({"shape": [2, 2]}, "shape: expected three positive whole numbers N, S, A, got shape (2,)"),
@@ -422,20 +520,38 @@ COMPRESSED = {
         ({"shape": [1, 2, 1]}, "data: expected 3 numbers for N, S, A = 1, 2, 1, got 6"),
         ({"shape": [2, 10**12, 10**6]}, "indptr: expected 1000000000000000001 numbers"),
         ({"indptr": np.array([0, 2])}, "indptr: expected 3 numbers"),
-        ({"indptr": np.array([0, 2, 2])}, "indices, data: expected 2 indices and 4 probabilities, got 3 and 6"),
+        (
+            {"indptr": np.array([0, 2, 2])},
+            "indices, data: expected 2 indices and 4 probabilities, got 3 and 6",
+        ),
         ({"indptr": np.array([0, -1, 3])}, "indptr: expected 3 ascending numbers from 0"),
-        ({"indptr": np.array([0, 2**62 + 1, -(2**62)])}, "indptr: expected 3 ascending numbers from 0"),
+        (
+            {"indptr": np.array([0, 2**62 + 1, -(2**62)])},
+            "indptr: expected 3 ascending numbers from 0",
+        ),
         ({"indptr": np.array([0.0, 2.0, 3.0])}, "indptr: expected integer, got dtype float64"),
-        ({"indices": np.array([0, 2, 1])}, "indices: entry 1 is 2, expected ascending states below 2"),
+        (
+            {"indices": np.array([0, 2, 1])},
+            "indices: entry 1 is 2, expected ascending states below 2",
+        ),
         ({"indices": np.array([1, 0, 1])}, "indices: entry 1 is 0"),
         ({"data": np.ones(6)}, "kernels: kernel 0, state 0, action 0 sums to 2.0, not 1"),
-        ({"data": np.full(6, np.nan)}, "kernels: probabilities must be finite: kernel 0, state 0, action 0"),
+        (
+            {"data": np.full(6, np.nan)},
+            "kernels: probabilities must be finite: kernel 0, state 0, action 0",
+        ),
         ({"data": np.full(6, 1e308)}, "sums to inf, not 1"),
         ({"data": np.full(6, np.longdouble("1e4000"))}, "kernels: probabilities must be finite"),
         ({"data": np.ones(6, dtype=int)}, "data: expected float, got dtype int64"),
         ({"next_costs": np.ones(2)}, "next_costs: expected shape (3,) like indices, got (2,)"),
-        ({"next_costs": np.array([1, np.inf, 3])}, "costs must be finite: state 0, action 0, next state 1 has inf"),
-        ({"next_costs": None, "costs": np.ones(3)}, "costs: expected shape (2, 1), (2,) or (2, 1, 2), got (3,)"),
+        (
+            {"next_costs": np.array([1, np.inf, 3])},
+            "costs must be finite: state 0, action 0, next state 1 has inf",
+        ),
+        (
+            {"next_costs": None, "costs": np.ones(3)},
+            "costs: expected shape (2, 1), (2,) or (2, 1, 2), got (3,)",
+        ),
         ({"sparse": np.array(1)}, "sparse: expected bool, got dtype int64"),
         ({"available": np.array([[True], [False]])}, "state 1 has no available action"),
         (
@@ -443,7 +559,10 @@ COMPRESSED = {
             "available: expected a bool array of shape (2, 1), got bool (3, 1)",
         ),
         ({"terminal": np.array([False, True])}, "is not available but has stored rows"),
-        ({"terminal": np.array([False])}, "terminal: expected a bool array of shape (2,), got bool (1,)"),
+        (
+            {"terminal": np.array([False])},
+            "terminal: expected a bool array of shape (2,), got bool (1,)",
+        ),
     ],
     ids=lambda value: ",".join(f"{k}" for k in value) if isinstance(value, dict) else value[:40],
 )
@@ -489,13 +608,17 @@ PLAIN = {f"{name}.npy": npy(array) for name, array in stranger().items()}
 
 
 @pytest.mark.parametrize(
-    "shape", ["(1000000, 1000, 1, 1000)", "(4000000000, 4000000000, 4000000000, 4)", "(-1, 4, 2, 4)"]
+    "shape",
+    ["(1000000, 1000, 1, 1000)", "(4000000000, 4000000000, 4000000000, 4)", "(-1, 4, 2, 4)"],
 )
 def test_a_header_that_promises_too_much_is_refused_before_allocating(shape, tmp_path):
     tracemalloc.start()
     pack(tmp_path / "m.npz", PLAIN | {"kernels.npy": header(shape) + bytes(64)})
     refused(tmp_path / "m.npz", "kernels: ", shape)
-    unpack(tmp_path / "m.drmdp", PLAIN | {"kernels.npy": header(shape) + bytes(64), "model.json": b'{"discount": 0.5}'})
+    unpack(
+        tmp_path / "m.drmdp",
+        PLAIN | {"kernels.npy": header(shape) + bytes(64), "model.json": b'{"discount": 0.5}'},
+    )
     (tmp_path / "m.drmdp" / "discount.npy").unlink()
     refused(tmp_path / "m.drmdp", "kernels: ", shape)
     assert tracemalloc.get_traced_memory()[1] < 2_000_000
@@ -524,8 +647,11 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
         tracemalloc.stop()
     pack(path, PLAIN | {"kernels.npy": honest}, zipfile.ZIP_DEFLATED)
     refused(path, "kernels: kernel 0, state 0, action 0 sums to 0.0, not 1")
-    monkeypatch.setattr("drmdp.core.archives.memory_limit", lambda: 19_000_000)
-    refused(path, "needs 20000180 bytes, which do not fit in memory; kernels in a .drmdp directory need not")
+    monkeypatch.setattr("drmdp.io.archives.memory_limit", lambda: 19_000_000)
+    refused(
+        path,
+        "needs 20000180 bytes, which do not fit in memory; kernels in a .drmdp directory need not",
+    )
 
 
 def test_rows_that_do_not_fit_in_memory_are_refused(tmp_path, monkeypatch):
@@ -572,7 +698,14 @@ def test_odd_archives_are_refused(tmp_path):
         archive.writestr("costs.npy", PLAIN["costs.npy"])
     refused(path, "costs: given twice")
     magic = b"\x93NUMPY"
-    for content in (b"", magic, magic + b"\x09\x00", header("(4, 2)")[:-3], header("(4, 2"), header("nonsense")):
+    for content in (
+        b"",
+        magic,
+        magic + b"\x09\x00",
+        header("(4, 2)")[:-3],
+        header("(4, 2"),
+        header("nonsense"),
+    ):
         pack(path, PLAIN | {"costs.npy": content})
         refused(path, "costs: cannot be read")
     pack(path, PLAIN | {"costs.npy": header("1 " * 2500)})
@@ -596,7 +729,11 @@ def test_nothing_is_ever_unpickled(tmp_path):
         refused(tmp_path / "m.npz", name)
     unpack(
         tmp_path / "m.drmdp",
-        {"model.json": b'{"discount": 0.5}', "kernels.npy": npy(bomb), "costs.npy": PLAIN["costs.npy"]},
+        {
+            "model.json": b'{"discount": 0.5}',
+            "kernels.npy": npy(bomb),
+            "costs.npy": PLAIN["costs.npy"],
+        },
     )
     refused(tmp_path / "m.drmdp", "kernels: expected bool or integer or float, got dtype object")
     assert not (tmp_path / "exploded").exists()
@@ -635,7 +772,11 @@ def test_bad_directories_are_refused(tmp_path):
             npy(np.ones((4, 2)))[:-1],
             "costs: dtype float64 and shape (4, 2) make 64 bytes, but the file holds 63",
         ),
-        ("costs.npy", npy(np.ones((4, 2))) + b"\0", "costs: dtype float64 and shape (4, 2) make 64 bytes"),
+        (
+            "costs.npy",
+            npy(np.ones((4, 2))) + b"\0",
+            "costs: dtype float64 and shape (4, 2) make 64 bytes",
+        ),
         ("costs.npy", b"", "costs: cannot be read"),
     ):
         unpack(path, {name: content})
@@ -648,11 +789,27 @@ def test_bad_directories_are_refused(tmp_path):
 
 # ---------------------------------------------------------------------- damage at random
 
-BASES = ("dense", "mixed", "terminal", "unknown rewards", "sparse rewards", "listed rewards", "only terminal, sparse")
+BASES = (
+    "dense",
+    "mixed",
+    "terminal",
+    "unknown rewards",
+    "sparse rewards",
+    "listed rewards",
+    "only terminal, sparse",
+)
 SPECIAL = (0, 1, -1, 0.5, 1 + 1e-10, np.nan, np.inf, -np.inf, 1e308, 1e-320, 2**31, 2**62, -(2**63))
 NUMERIC = ("f8", ">f8", "f4", "f2", "g", "i8", "i4", ">i2", "u8", "?")
 DTYPES = (*NUMERIC, "U3", "U0", "S2", "O", "c16", "M8[s]", "V3", "i4,f4")
-NAMES = (*_fields.ARRAYS, *_fields.SMALL, *_stored.FIELDS, "weight", "", "../kernels", "kernels.npy")
+NAMES = (
+    *_fields.ARRAYS,
+    *_fields.SMALL,
+    *_stored.FIELDS,
+    "weight",
+    "",
+    "../kernels",
+    "kernels.npy",
+)
 
 jsons = st.recursive(
     st.none()
@@ -661,7 +818,9 @@ jsons = st.recursive(
     | st.floats()
     | st.text(max_size=3)
     | st.sampled_from(["drmdp model 1", 10**400]),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
@@ -701,14 +860,24 @@ def altered(draw, found, content):
         with np.errstate(all="ignore"):
             found = found.astype(draw(st.sampled_from(NUMERIC)))
     elif kind == "shape":
-        found = draw(st.sampled_from([found.T, found[None], found.ravel(), found[:0] if found.ndim else found]))
+        found = draw(
+            st.sampled_from(
+                [found.T, found[None], found.ravel(), found[:0] if found.ndim else found]
+            )
+        )
     elif kind == "resize":
-        found = np.resize(found, draw(st.lists(st.integers(0, 5), min_size=found.ndim, max_size=found.ndim)))
+        found = np.resize(
+            found, draw(st.lists(st.integers(0, 5), min_size=found.ndim, max_size=found.ndim))
+        )
     else:
-        shape = tuple(draw(st.lists(st.sampled_from([-1, 0, 1, 2, 4, 8, 2**31, 2**62, 10**30]), max_size=4)))
+        shape = tuple(
+            draw(st.lists(st.sampled_from([-1, 0, 1, 2, 4, 8, 2**31, 2**62, 10**30]), max_size=4))
+        )
         text = content[10:].split(b"\n")[0].decode("latin1")
         swapped = re.sub(r"'shape': \(.*?\)", f"'shape': {shape}", text).strip()
-        swapped = swapped.replace("<f8", draw(st.sampled_from(["<f8", "<f4", "|O", "<U1", "<m8", "bogus"])))
+        swapped = swapped.replace(
+            "<f8", draw(st.sampled_from(["<f8", "<f4", "|O", "<U1", "<m8", "bogus"]))
+        )
         data = content[10 + len(text) + 1 :]
         return b"\x93NUMPY\x01\x00" + len(swapped).to_bytes(2, "little") + swapped.encode() + data
     return npy(found)
@@ -729,7 +898,9 @@ def mutated(draw, files):
         if not files:
             break
         name = draw(st.sampled_from(sorted(files)))
-        kind = draw(st.sampled_from(["drop", "rename", "copy", "bytes", "array", "alter", "alter", "alter"]))
+        kind = draw(
+            st.sampled_from(["drop", "rename", "copy", "bytes", "array", "alter", "alter", "alter"])
+        )
         if kind in ("drop", "rename", "copy"):
             content = files[name] if kind == "copy" else files.pop(name)
             if kind != "drop":
@@ -740,16 +911,26 @@ def mutated(draw, files):
             files[name] = npy(array(draw))
         else:
             try:
-                found = json.loads(files[name]) if name == "model.json" else np.load(io.BytesIO(files[name]))
+                found = (
+                    json.loads(files[name])
+                    if name == "model.json"
+                    else np.load(io.BytesIO(files[name]))
+                )
             except Exception:  # damaged before
                 files[name] = b""
             else:
-                files[name] = changed(draw, found) if name == "model.json" else altered(draw, found, files[name])
+                files[name] = (
+                    changed(draw, found)
+                    if name == "model.json"
+                    else altered(draw, found, files[name])
+                )
     return files
 
 
 def model_or_input_error(path):
-    """Read a file; whatever it is, the answer is a usable model or an `InputError` that begins with the path."""
+    """Read a file; whatever it is, the answer is a usable model or an `InputError` that begins with
+    the path.
+    """
     try:
         model = drmdp.read(path)
     except InputError:
@@ -767,7 +948,11 @@ def model_or_input_error(path):
 
 def replace_names(model):
     """Make the model again from its parts; a damaged one that was let in would not survive."""
-    given = {"rewards" if model.maximise else "costs": 0.0 - model.costs if model.maximise else model.costs}
+    given = {
+        "rewards" if model.maximise else "costs": 0.0 - model.costs
+        if model.maximise
+        else model.costs
+    }
     names = ("discount", "weights", "initial", "states", "actions", "available", "terminal")
     if sparse.issparse(model.costs) and model.maximise:
         given = {"rewards": model.blocks.matrix(0.0 - model.costs.data)}
@@ -784,7 +969,9 @@ def parts(tmp_path_factory):
         with zipfile.ZipFile(folder / "m.npz") as archive:
             found["npz", base] = {name: archive.read(name) for name in archive.namelist()}
         drmdp.write(MODELS[base], folder / "m.drmdp")
-        found["drmdp", base] = {file.name: file.read_bytes() for file in (folder / "m.drmdp").iterdir()}
+        found["drmdp", base] = {
+            file.name: file.read_bytes() for file in (folder / "m.drmdp").iterdir()
+        }
     return found
 
 
@@ -794,7 +981,11 @@ EXAMPLES = pytest.mark.parametrize("examples", [100, pytest.param(2000, marks=py
 def often(check, examples):
     """Run a check of something drawn so many times."""
     own = settings(
-        max_examples=examples, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+        max_examples=examples,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
     )
     own(given(data=st.data())(lambda data: check(data.draw)))()
 
@@ -838,7 +1029,8 @@ def test_undamaged_parts_are_models(parts, tmp_path):
         assert model_or_input_error(path)
 
 
-# ---------------------------------------------------------------------- small files that ask for much
+# ---------------------------------------------------------------------- small files that ask for
+# much
 
 
 def peak_of(path, message):
@@ -856,7 +1048,11 @@ def test_strings_of_no_letters_are_refused_whatever_their_number(tmp_path):
         pack(tmp_path / "m.npz", PLAIN | {f"{name}.npy": empty})
         assert (tmp_path / "m.npz").stat().st_size < 2000
         assert (
-            peak_of(tmp_path / "m.npz", f"{name}: strings of no letters, dtype <U0 and shape (200000000,)") < 1_000_000
+            peak_of(
+                tmp_path / "m.npz",
+                f"{name}: strings of no letters, dtype <U0 and shape (200000000,)",
+            )
+            < 1_000_000
         )
 
 
@@ -864,36 +1060,55 @@ def test_more_names_than_things_are_refused_before_they_are_read(tmp_path):
     many = npy(np.zeros(1_000_000, dtype="U1"))
     for name, most in (("states", 4), ("actions", 2), ("kernel_names", 3)):
         pack(tmp_path / "m.npz", PLAIN | {f"{name}.npy": many}, zipfile.ZIP_DEFLATED)
-        assert peak_of(tmp_path / "m.npz", f"{name}: 1000000 names, but there are at most {most} ") < 1_000_000
+        assert (
+            peak_of(tmp_path / "m.npz", f"{name}: 1000000 names, but there are at most {most} ")
+            < 1_000_000
+        )
     compressed = {f"{name}.npy": npy(np.asarray(value)) for name, value in COMPRESSED.items()}
     for name in ("states", "actions", "kernel_names"):
         pack(tmp_path / "m.npz", compressed | {f"{name}.npy": many}, zipfile.ZIP_DEFLATED)
-        assert peak_of(tmp_path / "m.npz", f"{name}: 1000000 names, but there are at most") < 1_000_000
-    pack(tmp_path / "m.npz", compressed | {"shape.npy": npy(np.zeros(1_000_000, dtype=np.int8))}, zipfile.ZIP_DEFLATED)
+        assert (
+            peak_of(tmp_path / "m.npz", f"{name}: 1000000 names, but there are at most") < 1_000_000
+        )
+    pack(
+        tmp_path / "m.npz",
+        compressed | {"shape.npy": npy(np.zeros(1_000_000, dtype=np.int8))},
+        zipfile.ZIP_DEFLATED,
+    )
     assert peak_of(tmp_path / "m.npz", "shape: expected three positive whole numbers") < 1_000_000
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.float16, np.float32, np.float64, ">f8"])
 def test_numbers_count_as_what_they_become(dtype, tmp_path, monkeypatch):
     """A byte in a file is a double in a model."""
-    monkeypatch.setattr("drmdp.core.archives.memory_limit", lambda: 20 * 2_000_000)
+    monkeypatch.setattr("drmdp.io.archives.memory_limit", lambda: 20 * 2_000_000)
     y = np.zeros((1, 1000, 2, 1000), dtype=dtype)
     pack(tmp_path / "m.npz", PLAIN | {"kernels.npy": npy(y)}, zipfile.ZIP_DEFLATED)
-    assert peak_of(tmp_path / "m.npz", "needs 40000180 bytes, which do not fit in memory") < 1_000_000
+    assert (
+        peak_of(tmp_path / "m.npz", "needs 40000180 bytes, which do not fit in memory") < 1_000_000
+    )
     unpack(
         tmp_path / "m.drmdp",
-        {"model.json": b'{"discount": 0.5}', "kernels.npy": npy(y), "costs.npy": PLAIN["costs.npy"]},
+        {
+            "model.json": b'{"discount": 0.5}',
+            "kernels.npy": npy(y),
+            "costs.npy": PLAIN["costs.npy"],
+        },
     )
     assert peak_of(tmp_path / "m.drmdp", "bytes, which do not fit in memory") < 1_000_000
 
 
 def test_probabilities_of_a_directory_take_no_memory(tmp_path, monkeypatch):
     drmdp.write(instances.garnet(60, 4, branching=1.0, sparse=True), tmp_path / "m.drmdp")
-    monkeypatch.setattr("drmdp.core.files.memory_limit", lambda: 150_000)  # 115 kB of them
+    monkeypatch.setattr("drmdp.io.files.memory_limit", lambda: 150_000)  # 115 kB of them
     assert drmdp.read(tmp_path / "m.drmdp").n_states == 60
-    with pytest.raises(InputError, match=r"m.drmdp: rows that are to be scaled need 5.* kB of memory"):
+    with pytest.raises(
+        InputError, match=r"m.drmdp: rows that are to be scaled need 5.* kB of memory"
+    ):
         drmdp.read(tmp_path / "m.drmdp", normalize=True)
-    monkeypatch.setattr("drmdp.core.files.memory_limit", lambda: 100_000)  # twice 58 kB of next states
+    monkeypatch.setattr(
+        "drmdp.io.files.memory_limit", lambda: 100_000
+    )  # twice 58 kB of next states
     refused(tmp_path / "m.drmdp", "states, actions and next states need 119 kB of memory")
 
 
@@ -905,7 +1120,9 @@ def test_text_that_does_not_fit_is_refused_before_it_is_read(name, tmp_path, mon
         drmdp.read(tmp_path / name, discount=0.5)
 
 
-@pytest.mark.parametrize("name", ["m.npz", "m.csv", "m.tra", "m.drmdp/model.json", "m.drmdp/data.npy", "s.npz"])
+@pytest.mark.parametrize(
+    "name", ["m.npz", "m.csv", "m.tra", "m.drmdp/model.json", "m.drmdp/data.npy", "s.npz"]
+)
 def test_pipes_and_devices_are_refused_at_once(name, tmp_path):
     path = tmp_path / name
     drmdp.write(MODELS["dense"], tmp_path / "m.drmdp")
@@ -916,7 +1133,9 @@ def test_pipes_and_devices_are_refused_at_once(name, tmp_path):
         else lambda path: drmdp.read(path, discount=0.9 if name == "m.tra" else None)
     )
     os.mkfifo(path)
-    with pytest.raises(InputError, match="is a pipe, not a file; write what it gives to a file first"):
+    with pytest.raises(
+        InputError, match="is a pipe, not a file; write what it gives to a file first"
+    ):
         read(tmp_path / name.split("/")[0])
     path.unlink()
     path.symlink_to("/dev/zero")

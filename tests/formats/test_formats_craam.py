@@ -1,4 +1,6 @@
-"""craam CSV: the files as they occur, exact round trips, and an error with a line for every mistake."""
+"""craam CSV: the files as they occur, exact round trips, and an error with a line for every
+mistake.
+"""
 
 import numpy as np
 import pytest
@@ -50,7 +52,9 @@ def test_outcomes_are_kernels_in_any_order_of_columns(path):
     model = written(path, SAMPLED)
     assert model.n_kernels == 2
     np.testing.assert_array_equal(model.kernels[:, 0, 0], [[1, 0], [0.5, 0.5]])
-    np.testing.assert_array_equal(model.costs, [[-5], [-1]])  # by pair: no next state makes a difference
+    np.testing.assert_array_equal(
+        model.costs, [[-5], [-1]]
+    )  # by pair: no next state makes a difference
 
 
 def test_rewards_on_the_next_state_that_are_known_just_where_needed_are_listed(path):
@@ -73,7 +77,8 @@ def test_one_based_files_on_request(path):
     assert list(model.actions) == [1]
     np.testing.assert_array_equal(model.kernels, written(path, SAMPLED).kernels)
     with pytest.raises(
-        InputError, match=r"state 0 is never mentioned, but state 2 is; is the file 1-based \(base=1\)\?"
+        InputError,
+        match=r"state 0 is never mentioned, but state 2 is; is the file 1-based \(base=1\)\?",
     ):
         written(path, _up(SAMPLED))
     with pytest.raises(InputError, match="state 0 is below 1, the first number"):
@@ -100,7 +105,13 @@ def _up(text):
     head, *lines = text.splitlines()
     split = [line.split(",") for line in lines]
     return "\n".join(
-        [head, *(f"{r},{int(i) + 1},{int(t) + 1},{p},{int(a) + 1},{int(s) + 1}" for r, i, t, p, a, s in split)]
+        [
+            head,
+            *(
+                f"{r},{int(i) + 1},{int(t) + 1},{p},{int(a) + 1},{int(s) + 1}"
+                for r, i, t, p, a, s in split
+            ),
+        ]
     )
 
 
@@ -109,7 +120,9 @@ def test_few_digits_are_made_up_for_and_noted(path):
     model = written(path, third)
     assert model.kernels[0, 0, 0].sum() == 1
     assert "1 row renormalised; the largest deviation from 1 was 1.0e-06" in model.notes
-    with pytest.raises(InputError, match=r"line 2: the row of kernel 0 that begins here sums to 0\.9333"):
+    with pytest.raises(
+        InputError, match=r"line 2: the row of kernel 0 that begins here sums to 0\.9333"
+    ):
         written(path, MACHINE.replace("0,0,0,0.2", "0,0,0,0.133333"))
 
 
@@ -123,7 +136,10 @@ def test_round_trip(name, path):
 
 def test_a_written_file_is_what_craam_reads(path, tmp_path):
     drmdp.write(ragged(), path)
-    assert path.read_text().splitlines()[:2] == ["idstatefrom,idaction,idstateto,probability,reward", "0,0,0,0.25,-1.0"]
+    assert path.read_text().splitlines()[:2] == [
+        "idstatefrom,idaction,idstateto,probability,reward",
+        "0,0,0,0.25,-1.0",
+    ]
     assert (tmp_path / "model.parameters.csv").read_text() == "parameter,value\ndiscount,0.9\n"
     assert (tmp_path / "model.initial.csv").read_text().startswith("idstate,probability\n0,0.25\n")
 
@@ -136,18 +152,42 @@ def test_a_written_file_is_what_craam_reads(path, tmp_path):
         (MACHINE.replace("reward", "probability"), "line 1: column 'probability' is given twice"),
         (MACHINE.replace("reward", "gain"), "line 1: column 'gain' is unknown; known: idstatefrom"),
         (MACHINE.splitlines()[0], "no transitions"),
-        (MACHINE.replace("0,1,1,1,-2", "0,1,1,one,-2"), "line 4: probability: expected a number, got 'one'"),
+        (
+            MACHINE.replace("0,1,1,1,-2", "0,1,1,one,-2"),
+            "line 4: probability: expected a number, got 'one'",
+        ),
         (MACHINE.replace("0,1,1,1,-2", "0,1,1,1"), "line 4: expected 5 fields, got 4"),
-        (MACHINE.replace("0,1,1,1,-2", "0,1,1,nan,-2"), "line 4: probability must be finite, got 'nan'"),
+        (
+            MACHINE.replace("0,1,1,1,-2", "0,1,1,nan,-2"),
+            "line 4: probability must be finite, got 'nan'",
+        ),
         (MACHINE.replace("0,1,1,1,-2", "0,1,1,1,inf"), "line 4: reward must be finite, got 'inf'"),
-        (MACHINE.replace("0,1,1,1,-2", "0,1.5,1,1,-2"), "line 4: idaction: expected a whole number from 0 to"),
-        (MACHINE.replace("0,1,1,1,-2", "-1,1,1,1,-2"), "line 4: idstatefrom: expected a whole number from 0 to"),
-        (MACHINE.replace("0,1,1,1,-2", "0,1,1e300,1,-2"), "line 4: idstateto: expected a whole number"),
-        (MACHINE.replace("0,1,1,1,-2", "0,1,1000000000,1,-2"), "state 3 is never mentioned, but state 1000000000 is"),
-        (MACHINE.replace("0,1,1,1,-2", "0,7,1,1,-2"), "action 1 is never mentioned, but action 7 is"),
+        (
+            MACHINE.replace("0,1,1,1,-2", "0,1.5,1,1,-2"),
+            "line 4: idaction: expected a whole number from 0 to",
+        ),
+        (
+            MACHINE.replace("0,1,1,1,-2", "-1,1,1,1,-2"),
+            "line 4: idstatefrom: expected a whole number from 0 to",
+        ),
+        (
+            MACHINE.replace("0,1,1,1,-2", "0,1,1e300,1,-2"),
+            "line 4: idstateto: expected a whole number",
+        ),
+        (
+            MACHINE.replace("0,1,1,1,-2", "0,1,1000000000,1,-2"),
+            "state 3 is never mentioned, but state 1000000000 is",
+        ),
+        (
+            MACHINE.replace("0,1,1,1,-2", "0,7,1,1,-2"),
+            "action 1 is never mentioned, but action 7 is",
+        ),
         (MACHINE + "0,1,1,0.5,-2\n", "line 7: the transition of line 4 again"),
         (MACHINE.replace("0,1,1,1,-2", '0,1,1,"1,-2'), "line 6: unexpected end of data"),
-        (MACHINE.replace("0,0,1,0.8", "0,0,1,-0.8"), "line 3: probabilities must not be negative, got -0.8"),
+        (
+            MACHINE.replace("0,0,1,0.8", "0,0,1,-0.8"),
+            "line 3: probabilities must not be negative, got -0.8",
+        ),
         (
             SAMPLED.replace("5,1,0,0.5,0,0\n5,1,1,0.5,0,0\n", ""),
             "kernels: kernel 1, state 0, action 0 sums to 0.0, not 1",
@@ -167,14 +207,26 @@ def test_mistakes_are_named_with_file_and_line(text, message, path):
     ("name", "text", "message"),
     [
         ("parameters", "parameter,value\n", "model.parameters.csv: no line for discount"),
-        ("parameters", "key,value\n", "model.parameters.csv: line 1: expected the columns parameter, value"),
+        (
+            "parameters",
+            "key,value\n",
+            "model.parameters.csv: line 1: expected the columns parameter, value",
+        ),
         (
             "parameters",
             "parameter,value\ndiscount,x\n",
             "model.parameters.csv: line 2: discount: expected a number, got 'x'",
         ),
-        ("parameters", "parameter,value\ndiscount,2\n", "discount: expected a number in [0, 1], got 2.0"),
-        ("parameters", "parameter,value\ndiscount\n", "model.parameters.csv: line 2: expected 2 fields, got 1"),
+        (
+            "parameters",
+            "parameter,value\ndiscount,2\n",
+            "discount: expected a number in [0, 1], got 2.0",
+        ),
+        (
+            "parameters",
+            "parameter,value\ndiscount\n",
+            "model.parameters.csv: line 2: expected 2 fields, got 1",
+        ),
         ("initial", "idstate,probability\n9,1\n", "model.initial.csv: line 2: unknown state 9"),
         ("initial", "idstate,probability\n0,0.5\n", "initial must sum to 1, got 0.5"),
     ],
@@ -192,12 +244,15 @@ def test_mistakes_in_the_files_beside_it(name, text, message, path, tmp_path):
 def test_what_is_missing_is_said(path, tmp_path):
     path.write_text(SAMPLED)
     with pytest.raises(
-        InputError, match=r"no discount: give one, or a file of parameters such as model\.parameters\.csv"
+        InputError,
+        match=r"no discount: give one, or a file of parameters such as model\.parameters\.csv",
     ):
         drmdp.read(path)
     for name in ("initial", "parameters"):
         with pytest.raises(InputError, match="nowhere: no such file"):
-            drmdp.read(path, **{name: "nowhere"}, **({"discount": 0.9} if name == "initial" else {}))
+            drmdp.read(
+                path, **{name: "nowhere"}, **({"discount": 0.9} if name == "initial" else {})
+            )
     with pytest.raises(InputError, match="base is 0 or 1, got 2"):
         drmdp.read(path, base=2)
     with pytest.raises(InputError, match="No such file"):

@@ -1,4 +1,6 @@
-"""Damaged files and objects of other programs: the answer is a usable model or an `InputError`, nothing else."""
+"""Damaged files and objects of other programs: the answer is a usable model or an `InputError`,
+nothing else.
+"""
 
 import copy
 import functools
@@ -20,10 +22,48 @@ from texts import ragged, variety
 
 FEW, MANY = 40, 600
 TOKENS = [
-    "", "0", "1", "-1", "2", "3", "7", "0.5", "1e-9", "1e308", "-0.0", "nan", "inf", "x", '"', '""', "'", ",", "\0", "é",
-    "99999999999", "2147483647", "1_0", "٣", "0x1", " ", "\t", "\n", "\r", "#", "0:", '0="init"', "discount", "idoutcome",
-    "[0,1]", "[0.5,0.5]", "[1,0]", "[0,", "[nan,1]", "[0.2, 0.4]", "[]",
-]  # fmt: skip
+    "",
+    "0",
+    "1",
+    "-1",
+    "2",
+    "3",
+    "7",
+    "0.5",
+    "1e-9",
+    "1e308",
+    "-0.0",
+    "nan",
+    "inf",
+    "x",
+    '"',
+    '""',
+    "'",
+    ",",
+    "\0",
+    "é",
+    "99999999999",
+    "2147483647",
+    "1_0",
+    "٣",
+    "0x1",
+    " ",
+    "\t",
+    "\n",
+    "\r",
+    "#",
+    "0:",
+    '0="init"',
+    "discount",
+    "idoutcome",
+    "[0,1]",
+    "[0.5,0.5]",
+    "[1,0]",
+    "[0,",
+    "[nan,1]",
+    "[0.2, 0.4]",
+    "[]",
+]
 ODD = [
     0,
     1,
@@ -55,9 +95,13 @@ def fuzz(check):
         folder = tmp_path_factory.mktemp("fuzz")
 
         @settings(
-            max_examples=examples, derandomize=True, deadline=None, database=None, phases=[Phase.generate],
+            max_examples=examples,
+            derandomize=True,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
-        )  # fmt: skip
+        )
         @given(data=st.data())
         def inner(data):
             check(data.draw, folder)
@@ -126,7 +170,11 @@ def texts_of(name, suffix):
 
 @fuzz
 def test_damaged_craam_files(draw, folder):
-    name = draw(st.sampled_from(["ragged", "ragged, 3 kernels", "known everywhere", "next state, 3 kernels"]))
+    name = draw(
+        st.sampled_from(
+            ["ragged", "ragged, 3 kernels", "known everywhere", "next state, 3 kernels"]
+        )
+    )
     files = dict(texts_of(name, "csv"))
     hit(draw, folder, files, "m.csv", base=draw(st.sampled_from([0, 0, 0, 1])))
 
@@ -170,13 +218,21 @@ def bounded_or_refused(path, discount):
 @fuzz
 def test_damaged_prism_files_with_intervals(draw, folder):
     name = draw(st.sampled_from(["ragged", "next state", "sparse"]))
-    hit(draw, folder, {file: text.decode() for file, text in bounded_of(name, "tra").items()}, "m.tra", read=False)
+    hit(
+        draw,
+        folder,
+        {file: text.decode() for file, text in bounded_of(name, "tra").items()},
+        "m.tra",
+        read=False,
+    )
     bounded_or_refused(folder / "m.tra", 0.9)
 
 
 @fuzz
 def test_damaged_umb_files(draw, folder):
-    """Members of the archive are damaged one by one; a checksum would notice damage of the whole."""
+    """Members of the archive are damaged one by one; a checksum would notice damage of the
+    whole.
+    """
     files = bounded_of(draw(st.sampled_from(["ragged", "next state", "sparse"])), "umb")
     pytest.importorskip("umbi")
     with tarfile.open(fileobj=io.BytesIO(files["m.umb"])) as archive:
@@ -222,9 +278,15 @@ LOG = "state,action,next_state,cost,group,episode,time\n" + "".join(
 
 @fuzz
 def test_damaged_tables(draw, folder):
-    by, n = draw(st.sampled_from([(None, None), ("group", None), ("bootstrap", 3), ("folds", 2), ("posterior", 2)]))
+    by, n = draw(
+        st.sampled_from(
+            [(None, None), ("group", None), ("bootstrap", 3), ("folds", 2), ("posterior", 2)]
+        )
+    )
     steps = draw(
-        st.sampled_from([{}, {"next_state": None, "episode": "episode", "time": "time"}, {"episode": "episode"}])
+        st.sampled_from(
+            [{}, {"next_state": None, "episode": "episode", "time": "time"}, {"episode": "episode"}]
+        )
     )
     text = LOG.replace("next_state", "following") if "time" in steps else LOG
     path = folder / "log.csv"
@@ -234,7 +296,9 @@ def test_damaged_tables(draw, folder):
         "partial": draw(st.sampled_from(["pooled", "prior"])),
     }
     costs = draw(st.sampled_from([{"cost": "cost"}, {"costs": "1"}]))
-    usable_or_refused(lambda: estimate(path, discount=0.9, by=by, n_kernels=n, **steps, **rules, **costs))
+    usable_or_refused(
+        lambda: estimate(path, discount=0.9, by=by, n_kernels=n, **steps, **rules, **costs)
+    )
 
 
 @fuzz
@@ -244,7 +308,8 @@ def test_parquet_that_was_cut_off(draw, folder):
     content = path.read_bytes()
     path.write_bytes(content[: draw(st.integers(0, len(content) - 1))])
     with pytest.raises(
-        InputError, match=r"log.parquet: (not a Parquet table: it is |a Parquet table that was cut off)"
+        InputError,
+        match=r"log.parquet: (not a Parquet table: it is |a Parquet table that was cut off)",
     ):
         estimate(path, discount=0.9, cost="cost", unvisited="prior")
 
@@ -259,11 +324,14 @@ def test_parquet_with_a_damaged_footer(draw, folder):
     for _ in range(draw(st.integers(1, 3))):
         content[-draw(st.integers(1, footer))] ^= 1 << draw(st.integers(0, 7))
     path.write_bytes(content)
-    usable_or_refused(lambda: estimate(path, discount=0.9, cost="cost", unvisited="prior", partial="prior"), "")
+    usable_or_refused(
+        lambda: estimate(path, discount=0.9, cost="cost", unvisited="prior", partial="prior"), ""
+    )
 
 
 @pytest.mark.parametrize(
-    ("content", "what"), [(b"state,action\n", "a text"), (b"", "an empty file"), (b"PAR1", "cut off")]
+    ("content", "what"),
+    [(b"state,action\n", "a text"), (b"", "an empty file"), (b"PAR1", "cut off")],
 )
 def test_files_that_are_no_parquet_are_named(content, what, tmp_path):
     (tmp_path / "x.parquet").write_bytes(content)
@@ -276,13 +344,21 @@ def swapped(draw, array):
     kind = draw(st.sampled_from(["poke", "cast", "shape", "other"]))
     if kind == "poke" and array.size:
         array = array.astype(float) if array.dtype.kind in "biuf" else np.zeros(array.shape)
-        array.flat[draw(st.integers(0, array.size - 1))] = draw(st.sampled_from([0, -1, 0.5, 2, np.nan, np.inf, 1e308]))
+        array.flat[draw(st.integers(0, array.size - 1))] = draw(
+            st.sampled_from([0, -1, 0.5, 2, np.nan, np.inf, 1e308])
+        )
         return array
     if kind == "cast":
         with np.errstate(all="ignore"):
-            return array.astype(draw(st.sampled_from([np.float32, np.int8, bool, complex, str, object])))
+            return array.astype(
+                draw(st.sampled_from([np.float32, np.int8, bool, complex, str, object]))
+            )
     if kind == "shape":
-        return draw(st.sampled_from([array.T, array[None], array[:1], array[:0], array.ravel(), array[..., :1]]))
+        return draw(
+            st.sampled_from(
+                [array.T, array[None], array[:1], array[:0], array.ravel(), array[..., :1]]
+            )
+        )
     return draw(st.sampled_from(ODD))
 
 
@@ -292,7 +368,9 @@ def test_damaged_mdptoolbox_arrays(draw, folder):
     if draw(st.booleans()):
         P = [sparse.csr_matrix(matrix) for matrix in P]
         if draw(st.booleans()):
-            P[draw(st.integers(0, 1))] = draw(st.sampled_from([sparse.csr_matrix((2, 2)), np.eye(6), *ODD]))
+            P[draw(st.integers(0, 1))] = draw(
+                st.sampled_from([sparse.csr_matrix((2, 2)), np.eye(6), *ODD])
+            )
     else:
         P = swapped(draw, P)
     R = swapped(draw, R) if draw(st.booleans()) else R
@@ -305,7 +383,12 @@ def test_damaged_discrete_dps(draw, folder):
     model = ragged()
     ddp = copy.copy(formats.to_quantecon(model, pairs=draw(st.booleans())))
     for name in draw(
-        st.lists(st.sampled_from(["R", "Q", "beta", "s_indices", "a_indices"]), min_size=1, max_size=2, unique=True)
+        st.lists(
+            st.sampled_from(["R", "Q", "beta", "s_indices", "a_indices"]),
+            min_size=1,
+            max_size=2,
+            unique=True,
+        )
     ):
         old = getattr(ddp, name)
         new = swapped(draw, old) if isinstance(old, np.ndarray) else draw(st.sampled_from(ODD))
@@ -354,6 +437,8 @@ def test_undamaged_ones_are_models(tmp_path):
         assert usable_or_refused(lambda path=path, options=options: drmdp.read(path, **options))
     (tmp_path / "log.csv").write_text(LOG)
     assert usable_or_refused(lambda: estimate(tmp_path / "log.csv", cost="cost", discount=0.9))
-    assert usable_or_refused(lambda: formats.from_mdptoolbox(*formats.to_mdptoolbox(variety()["costs"]), 0.9))
+    assert usable_or_refused(
+        lambda: formats.from_mdptoolbox(*formats.to_mdptoolbox(variety()["costs"]), 0.9)
+    )
     assert usable_or_refused(lambda: formats.from_quantecon(formats.to_quantecon(ragged())))
     assert usable_or_refused(lambda: formats.from_gymnasium(formats.to_gymnasium(ragged()), 0.9))

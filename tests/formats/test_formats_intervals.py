@@ -1,4 +1,6 @@
-"""Interval MDPs of PRISM and Storm: explicit files and .umb archives, as they occur, round trips, and an error with a place for every mistake."""
+"""Interval MDPs of PRISM and Storm: explicit files and .umb archives, as they occur, round trips,
+and an error with a place for every mistake.
+"""
 
 import json
 from fractions import Fraction
@@ -40,21 +42,29 @@ def test_bounds_and_a_kernel_between_them(tmp_path):
     assert list(model.actions) == ["stay", "go"]
     np.testing.assert_array_equal(dense(intervals.lower, model)[0], [[0.2, 0.4, 0], [0, 0, 1]])
     np.testing.assert_array_equal(dense(intervals.upper, model)[1, 1], [0, 0.3, 0.9])
-    np.testing.assert_allclose(model.mean_kernel[0, 0], [0.4, 0.6, 0])  # the midpoint is a distribution
+    np.testing.assert_allclose(
+        model.mean_kernel[0, 0], [0.4, 0.6, 0]
+    )  # the midpoint is a distribution
     np.testing.assert_allclose(model.mean_kernel[1, 1], [0, 0.1 + 0.2 * 2 / 3, 0.5 + 0.4 * 2 / 3])
     found = drmdp.solve(model, intervals, tol=1e-9)
-    # State 1 earns 20 whenever it ends in state 2: least of that, and most of staying, is .3 and .7.
+    # State 1 earns 20 whenever it ends in state 2: least of that, and most of staying, is .3 and
+    # .7.
     assert found.value[1] == pytest.approx(0.7 * 20 / (1 - 0.9 * 0.3))
 
 
 def test_a_blank_in_an_interval(tmp_path):
     path = files(tmp_path, TRA.replace("[0.2,0.6]", "[0.2, 0.6]"))
-    assert formats.read_intervals(path, discount=0.9)[1] == formats.read_intervals(files(tmp_path), discount=0.9)[1]
+    assert (
+        formats.read_intervals(path, discount=0.9)[1]
+        == formats.read_intervals(files(tmp_path), discount=0.9)[1]
+    )
 
 
 def test_what_no_distribution_uses_is_left_out(tmp_path):
     text = "3 1 3\n0 0 0 [0.25,0.5]\n0 0 1 [0.75,0.75]\n0 0 2 [0,0.5]\n"
-    model, intervals = formats.read_intervals(files(tmp_path, text, "3 1 1\n0 0 2 5\n"), discount=0.5)
+    model, intervals = formats.read_intervals(
+        files(tmp_path, text, "3 1 1\n0 0 2 5\n"), discount=0.5
+    )
     assert intervals.upper.nnz == 2
     np.testing.assert_array_equal(model.mean_kernel[0, 0], [0.25, 0.75, 0])
     np.testing.assert_array_equal(model.terminal, [False, True, True])
@@ -62,21 +72,47 @@ def test_what_no_distribution_uses_is_left_out(tmp_path):
 
 def test_few_digits_are_divided_out(tmp_path):
     text = "3 1 3\n0 0 0 0.333333\n0 0 1 0.333333\n0 0 2 [0.333333,0.333333]\n"
-    model, intervals = formats.read_intervals(files(tmp_path, text, "3 1 1\n0 0 2 3\n"), discount=0.5)
+    model, intervals = formats.read_intervals(
+        files(tmp_path, text, "3 1 1\n0 0 2 3\n"), discount=0.5
+    )
     assert drmdp.solve(model, intervals).value[0] == pytest.approx(1 / (1 - 0.5 / 3))
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("[0.2,0.6]", "[0.6,0.2]", r"line 2: probability: expected 0 ≤ lower ≤ upper ≤ 1, got '\[0.6,0.2\]'"),
-        ("[0.2,0.6]", "[-0.1,0.6]", r"line 2: probability: expected 0 ≤ lower ≤ upper ≤ 1, got '\[-0.1,0.6\]'"),
+        (
+            "[0.2,0.6]",
+            "[0.6,0.2]",
+            r"line 2: probability: expected 0 ≤ lower ≤ upper ≤ 1, got '\[0.6,0.2\]'",
+        ),
+        (
+            "[0.2,0.6]",
+            "[-0.1,0.6]",
+            r"line 2: probability: expected 0 ≤ lower ≤ upper ≤ 1, got '\[-0.1,0.6\]'",
+        ),
         ("[0.2,0.6]", "[0.2,1.6]", r"line 2: probability: expected 0 ≤ lower ≤ upper ≤ 1"),
-        ("[0.2,0.6]", "[0.2]", r"line 2: probability: expected a number or \[lower,upper\], got '\[0.2\]'"),
-        ("[0.2,0.6]", "[0.2,0.6", r"line 2: probability: expected a number or \[lower,upper\], got"),
+        (
+            "[0.2,0.6]",
+            "[0.2]",
+            r"line 2: probability: expected a number or \[lower,upper\], got '\[0.2\]'",
+        ),
+        (
+            "[0.2,0.6]",
+            "[0.2,0.6",
+            r"line 2: probability: expected a number or \[lower,upper\], got",
+        ),
         ("[0.2,0.6]", "[x,0.6]", "line 2: probability: expected a number, got 'x'"),
-        ("[0.1,0.3]", "[0.6,0.6]", r"line 5: the lower bounds of the row that begins here sum to 1.1 > 1"),
-        ("[0.5,0.9]", "[0.5,0.6]", r"line 5: the upper bounds of the row that begins here sum to 0\.\d+ < 1"),
+        (
+            "[0.1,0.3]",
+            "[0.6,0.6]",
+            r"line 5: the lower bounds of the row that begins here sum to 1.1 > 1",
+        ),
+        (
+            "[0.5,0.9]",
+            "[0.5,0.6]",
+            r"line 5: the upper bounds of the row that begins here sum to 0\.\d+ < 1",
+        ),
         ("0 0 1 [", "0 0 0 [", "line 3: the transition of line 2 again"),
     ],
 )
@@ -88,13 +124,19 @@ def test_mistakes_have_a_line(old, new, message, tmp_path):
 
 
 def test_a_model_is_not_read_of_intervals_and_no_intervals_of_other_formats(tmp_path):
-    with pytest.raises(InputError, match=r"line 2: \[0.2,0.6\] is an interval: `read_intervals` reads"):
+    with pytest.raises(
+        InputError, match=r"line 2: \[0.2,0.6\] is an interval: `read_intervals` reads"
+    ):
         drmdp.read(files(tmp_path), discount=0.9)
     model, intervals = formats.read_intervals(files(tmp_path), discount=0.9)
     formats.write_intervals(model, intervals, tmp_path / "m.umb")
-    with pytest.raises(InputError, match=r"state 0, choice 0, branch 0: \[0.2,0.6\] is an interval"):
+    with pytest.raises(
+        InputError, match=r"state 0, choice 0, branch 0: \[0.2,0.6\] is an interval"
+    ):
         drmdp.read(tmp_path / "m.umb", discount=0.9)
-    with pytest.raises(InputError, match=r"m.npz: the format holds no intervals; those that do: .tra, .umb"):
+    with pytest.raises(
+        InputError, match=r"m.npz: the format holds no intervals; those that do: .tra, .umb"
+    ):
         formats.write_intervals(model, intervals, tmp_path / "m.npz")
     with pytest.raises(InputError, match="no discount"):
         formats.read_intervals(tmp_path / "m.umb")
@@ -113,7 +155,9 @@ def test_intervals_come_back(name, suffix, tmp_path):
     assert (found.n_states, found.n_actions) == (model.n_states, model.n_actions)
     np.testing.assert_array_equal(found.available, model.available)
     np.testing.assert_array_equal(bounds.upper.toarray(), widened(intervals.upper, 0.05, model))
-    np.testing.assert_array_equal(bounds.lower.toarray(), widened(intervals.lower, -0.05, model, intervals.upper))
+    np.testing.assert_array_equal(
+        bounds.lower.toarray(), widened(intervals.lower, -0.05, model, intervals.upper)
+    )
     inside = sparse.csr_array(found.mean_kernel.reshape(-1, found.n_states)).toarray()
     assert (bounds.lower.toarray() <= inside + 1e-15).all()
     assert (inside <= bounds.upper.toarray() + 1e-15).all()
@@ -134,7 +178,11 @@ def widened(bounds, margin, model, listed=None):
 
 # ---------------------------------------------------------------------- .umb
 
-SINGLE = {name: model for name, model in variety().items() if model.n_kernels == 1 and name != "known everywhere"}
+SINGLE = {
+    name: model
+    for name, model in variety().items()
+    if model.n_kernels == 1 and name != "known everywhere"
+}
 
 
 @pytest.mark.parametrize("name", SINGLE)
@@ -150,14 +198,20 @@ def test_models_come_back_from_umb(name, tmp_path):
 def test_names_of_actions_and_initial_states_come_back_from_umb(tmp_path):
     y = np.full((2, 3, 2), 0.5)
     model = Model(
-        y, rewards=np.arange(6.0).reshape(2, 3), discount=0.9, actions=["go up", "10", "down"], initial=[0, 1]
+        y,
+        rewards=np.arange(6.0).reshape(2, 3),
+        discount=0.9,
+        actions=["go up", "10", "down"],
+        initial=[0, 1],
     )
     drmdp.write(model, tmp_path / "m.umb")
     assert drmdp.read(tmp_path / "m.umb", discount=0.9) == model
 
 
 def walk(**changes):
-    """A system that another program might write: fractions, rewards of states and of choices, choices without actions."""
+    """A system that another program might write: fractions, rewards of states and of choices,
+    choices without actions.
+    """
     ats = umbi.ats.ExplicitAts(num_players=1, state_to_player=[0, 0])
     for _ in range(2):
         ats.add_state()
@@ -199,7 +253,10 @@ def test_what_is_no_mdp_is_refused(tmp_path, capfd):
     assert message(walk(**rate)) == "time is stochastic, and a model here has discrete time"
     seen = umbi.ats.ObservationAnnotation(2)
     seen.set_state_values([0, 1])
-    assert message(walk(observation_annotation=seen)) == "2 observations: a model here is fully observed"
+    assert (
+        message(walk(observation_annotation=seen))
+        == "2 observations: a model here is fully observed"
+    )
     assert message(walk(annotations={})) == "expected one reward, got none"
     two = walk()
     two.add_reward_annotation("other").set_state_values([1, 2])

@@ -11,13 +11,17 @@ from drmdp import InputError, formats
 
 
 def part(p, kind="costs", next_costs=False, as_sparse=False, **more):
-    y = np.array([[[p, 1 - p, 0], [0.5, 0.5, 0]], [[0, p, 1 - p], [0, 0, 1]], [[0, 0, 1], [1, 0, 0]]])
+    y = np.array(
+        [[[p, 1 - p, 0], [0.5, 0.5, 0]], [[0, p, 1 - p], [0, 0, 1]], [[0, 0, 1], [1, 0, 0]]]
+    )
     prices = np.arange(6.0).reshape(3, 2)
     if next_costs:
         prices = prices[:, :, None] + np.arange(3)
         prices = sparse.csr_array(prices.reshape(6, 3)) if as_sparse else prices
     kernels = [sparse.csr_array(y.reshape(6, 3))] if as_sparse else y[None]
-    return drmdp.Model(kernels, **{kind: prices}, **{"discount": 0.9, "states": ["a", (1, 2), "c"], **more})
+    return drmdp.Model(
+        kernels, **{kind: prices}, **{"discount": 0.9, "states": ["a", (1, 2), "c"], **more}
+    )
 
 
 @pytest.mark.parametrize("as_sparse", [False, True])
@@ -33,12 +37,17 @@ def test_a_stack_is_the_model_of_all_kernels(as_sparse, next_costs, kind):
     kernels = [one.kernels[0] for one in parts]
     prices = getattr(part(0.3, kind, next_costs, as_sparse), kind)  # both transitions are there
     direct = drmdp.Model(
-        kernels if as_sparse else np.stack(kernels), **{kind: prices}, discount=0.9, states=stacked.states,
+        kernels if as_sparse else np.stack(kernels),
+        **{kind: prices},
+        discount=0.9,
+        states=stacked.states,
         kernel_names=["x", "y", "z"],
-    )  # fmt: skip
+    )
     assert stacked == direct
-    for ball in (drmdp.Wasserstein(0.3), drmdp.Reweighting(0.1, "kl")):
-        np.testing.assert_array_equal(drmdp.solve(stacked, ball).value, drmdp.solve(direct, ball).value)
+    for ambiguity in (drmdp.Wasserstein(0.3), drmdp.Reweighting(0.1, "kl")):
+        np.testing.assert_array_equal(
+            drmdp.solve(stacked, ambiguity).value, drmdp.solve(direct, ambiguity).value
+        )
 
 
 def test_one_model_stays_what_it_is():
@@ -62,18 +71,24 @@ def test_costs_that_differ_are_averaged_and_a_note_says_so(as_sparse):
     a, b = (part(p, next_costs=True, as_sparse=as_sparse) for p in (0.2, 0.6))
     other = drmdp.Model(b.kernels, costs=2 * b.costs, discount=0.9, states=b.states)
     found = drmdp.stack([a, other], weights=[0.25, 0.75])
-    assert found.notes == ("the models disagree on costs: of each transition it is the weighted mean",)
+    assert found.notes == (
+        "the models disagree on costs: of each transition it is the weighted mean",
+    )
     dense = [
         np.asarray(x.toarray() if sparse.issparse(x) else x).reshape(6, 3)
         for x in (a.mean_kernel, a.costs, other.mean_kernel, other.costs)
     ]
     both = [
-        np.asarray(x.toarray() if sparse.issparse(x) else x).reshape(6, 3) for x in (found.mean_kernel, found.costs)
+        np.asarray(x.toarray() if sparse.issparse(x) else x).reshape(6, 3)
+        for x in (found.mean_kernel, found.costs)
     ]
     expected = 0.25 * (dense[0] * dense[1]).sum(axis=1) + 0.75 * (dense[2] * dense[3]).sum(axis=1)
     np.testing.assert_allclose((both[0] * np.nan_to_num(both[1])).sum(axis=1), expected, rtol=1e-12)
     plain = drmdp.stack(
-        [part(0.2), drmdp.Model(part(0.3).kernels, costs=np.ones((3, 2)), discount=0.9, states=a.states)]
+        [
+            part(0.2),
+            drmdp.Model(part(0.3).kernels, costs=np.ones((3, 2)), discount=0.9, states=a.states),
+        ]
     )
     np.testing.assert_allclose(plain.costs, (np.arange(6.0).reshape(3, 2) + 1) / 2)
 
@@ -86,7 +101,10 @@ def test_costs_that_differ_are_averaged_and_a_note_says_so(as_sparse):
         ({"discount": 0.5}, "models: 0 has discount 0.9, and 1 0.5"),
         ({"kind": "rewards"}, "models: 0 has costs, and 1 rewards"),
         ({"terminal": ["c"]}, "models: state 'c' is terminal in only one of 0 and 1"),
-        ({"available": {"a": [0]}}, "models: state 'a', action 1 is available in only one of 0 and 1"),
+        (
+            {"available": {"a": [0]}},
+            "models: state 'a', action 1 is available in only one of 0 and 1",
+        ),
     ],
 )
 def test_models_of_other_processes_are_refused(other, message):
@@ -134,7 +152,9 @@ def test_gymnasium_by_name_and_with_several_slip_rates():
 
 def test_without_gymnasium_the_message_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    with pytest.raises(drmdp.MissingExtra, match=r"^gymnasium is not installed; pip install gymnasium$"):
+    with pytest.raises(
+        drmdp.MissingExtra, match=r"^gymnasium is not installed; pip install gymnasium$"
+    ):
         formats.from_gymnasium("FrozenLake-v1", 0.9)
 
 
@@ -143,10 +163,15 @@ def test_quantecon_and_mdptoolbox_stack():
     expected = drmdp.stack(parts)
     pytest.importorskip("quantecon")
     assert formats.from_quantecon([formats.to_quantecon(one) for one in parts]) == expected
-    assert formats.from_mdptoolbox([formats.to_mdptoolbox(one) for one in parts], discount=0.9) == expected
+    assert (
+        formats.from_mdptoolbox([formats.to_mdptoolbox(one) for one in parts], discount=0.9)
+        == expected
+    )
     with pytest.raises(InputError, match="rewards: they are missing"):
         formats.from_mdptoolbox(np.zeros((2, 3, 3)), discount=0.9)
-    with pytest.raises(drmdp.InputError, match=r"several models are a list of pairs \(transitions, rewards\)"):
+    with pytest.raises(
+        drmdp.InputError, match=r"several models are a list of pairs \(transitions, rewards\)"
+    ):
         formats.from_mdptoolbox(np.full((4, 2, 3, 3), 1 / 3), np.zeros((3, 2)), discount=0.9)
 
 
@@ -161,6 +186,8 @@ def test_files_stack(tmp_path, suffix):
     found = drmdp.read(paths, discount=0.9) if suffix in (".tra", ".umb") else drmdp.read(paths)
     assert found.kernel_names == ("wet", "dry")
     assert found.n_kernels == 2
-    dense = [np.asarray(k.toarray() if sparse.issparse(k) else k).reshape(6, 3) for k in found.kernels]
+    dense = [
+        np.asarray(k.toarray() if sparse.issparse(k) else k).reshape(6, 3) for k in found.kernels
+    ]
     for own, one in zip(dense, parts, strict=True):
         np.testing.assert_allclose(own, one.kernels[0].reshape(6, 3), atol=1e-12)

@@ -11,17 +11,26 @@ from test_formats import MODELS, same
 
 import drmdp
 from drmdp import InputError, Model, instances
-from drmdp.core import spans, storage
+from drmdp.core import storage
 from drmdp.core.names import StoredNames
-from drmdp.formats import Writer, _growing
-from drmdp.formats.directory import open_stored
+from drmdp.formats import Writer
+from drmdp.formats.directory import files, open_stored
+from drmdp.model import state_ranges
 
 
 def large(n=40, **more):
-    """Make a model of n states with names, terminal states and unavailable actions, which is larger than a block."""
-    y = instances.perturb(instances.garnet(n, 3, branching=4, seed=2, sparse=True), 4, same_support=True).kernels
+    """Make a model of n states with names, terminal states and unavailable actions, which is larger
+    than a block.
+    """
+    y = instances.perturb(
+        instances.garnet(n, 3, branching=4, seed=2, sparse=True), 4, same_support=True
+    ).kernels
     available = np.arange(n * 3).reshape(n, 3) % 5 != 0
-    given = {"states": [f"s{s}" for s in range(n)], "terminal": [f"s{n - 1}"], "available": available}
+    given = {
+        "states": [f"s{s}" for s in range(n)],
+        "terminal": [f"s{n - 1}"],
+        "available": available,
+    }
     return Model(y, **{"costs": np.arange(3.0 * n).reshape(n, 3), "discount": 0.9} | given | more)
 
 
@@ -45,7 +54,17 @@ def poke(path, name, where, value):
 
 def test_the_head_of_a_directory_is_that_of_the_model(path):
     found, model = open_stored(path), large()
-    for name in ("n_kernels", "n_states", "n_actions", "discount", "maximise", "is_sparse", "dtype", "costs", "notes"):
+    for name in (
+        "n_kernels",
+        "n_states",
+        "n_actions",
+        "discount",
+        "maximise",
+        "is_sparse",
+        "dtype",
+        "costs",
+        "notes",
+    ):
         assert getattr(found.head, name) == getattr(model.head, name)
     assert list(found.head.weights) == list(model.weights)
     assert list(found.states) == list(model.states)
@@ -55,8 +74,10 @@ def test_the_head_of_a_directory_is_that_of_the_model(path):
     "name", ["strings", "mixed", "terminal", "unknown rewards", "sparse rewards", "listed rewards"]
 )
 @pytest.mark.parametrize("cuts", [[], [1], [2, 3]], ids=str)
-def test_ranges_are_the_states_of_the_model_and_give_its_fingerprint(name, cuts, tmp_path, monkeypatch):
-    monkeypatch.setattr(spans, "BLOCK", 2)
+def test_ranges_are_the_states_of_the_model_and_give_its_fingerprint(
+    name, cuts, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(state_ranges, "BLOCK", 2)
     model = MODELS[name]
     drmdp.write(model, tmp_path / "m.drmdp")
     found = open_stored(tmp_path / "m.drmdp")
@@ -67,8 +88,8 @@ def test_ranges_are_the_states_of_the_model_and_give_its_fingerprint(name, cuts,
         for field in ("costs", "available", "terminal", "initial"):
             np.testing.assert_array_equal(getattr(part, field), getattr(own, field))
         assert list(part.names) == list(own.names)
-        digests += spans.digests(found, lo, hi)
-    assert spans.fingerprint(found.head, digests) == Model.fingerprint.func(model)
+        digests += state_ranges.digests(found, lo, hi)
+    assert state_ranges.fingerprint(found.head, digests) == Model.fingerprint.func(model)
 
 
 def test_opening_takes_the_same_memory_whatever_the_number_of_states(tmp_path):
@@ -86,20 +107,45 @@ def test_opening_takes_the_same_memory_whatever_the_number_of_states(tmp_path):
 
 AT = int(large().blocks.indptr[35 * 3 + 2])
 DAMAGE = {
-    "probability": ("data", 4 * AT, np.nan, "kernels: probabilities must be finite: kernel 0, state 's35'"),
-    "negative": ("data", 4 * AT, -0.1, "kernels: probabilities must not be negative: kernel 0, state 's35'"),
+    "probability": (
+        "data",
+        4 * AT,
+        np.nan,
+        "kernels: probabilities must be finite: kernel 0, state 's35'",
+    ),
+    "negative": (
+        "data",
+        4 * AT,
+        -0.1,
+        "kernels: probabilities must not be negative: kernel 0, state 's35'",
+    ),
     "sum": ("data", 4 * AT, 0.999, "kernels: kernel 0, state 's35', action 2 sums to "),
     "cost": ("costs", (35, 1), np.inf, "costs must be finite: state 's35', action 1 has inf"),
-    "closed": ("costs", (35, 0), 1.0, "costs: state 's35', action 0 is not available but costs something"),
+    "closed": (
+        "costs",
+        (35, 0),
+        1.0,
+        "costs: state 's35', action 0 is not available but costs something",
+    ),
     "column": (
         "indices",
         AT,
         77,
         f"indices: state 's35', action 2, entry {AT} is 77, expected ascending states below 40",
     ),
-    "pointer": ("indptr", 36 * 3, 3, "indptr: expected ascending numbers from 0 to 372 at state 's35', action 2"),
+    "pointer": (
+        "indptr",
+        36 * 3,
+        3,
+        "indptr: expected ascending numbers from 0 to 372 at state 's35', action 2",
+    ),
     "stuck": ("available", 35, False, "state 's35' has no available action"),
-    "rows": ("terminal", 35, True, "kernels: state 's35', action 1 is not available but has stored rows"),
+    "rows": (
+        "terminal",
+        35,
+        True,
+        "kernels: state 's35', action 1 is not available but has stored rows",
+    ),
 }
 
 
@@ -118,7 +164,8 @@ def test_damage_is_named_by_whoever_reads_its_range_and_by_nobody_else(kind, pat
 def test_a_row_that_rounding_does_not_explain_is_refused_and_scaled_on_request(path):
     poke(path, "data", slice(0, 3), np.load(path / "data.npy")[:3] * (1 + 1e-10))
     with pytest.raises(
-        InputError, match=r"kernel 0, state 's0', action 1 sums to 1.0000000000.*; normalize=True scales"
+        InputError,
+        match=r"kernel 0, state 's0', action 1 sums to 1.0000000000.*; normalize=True scales",
     ):
         drmdp.read(path)
     model = drmdp.read(path, normalize=True)
@@ -130,7 +177,10 @@ def test_a_row_that_rounding_does_not_explain_is_refused_and_scaled_on_request(p
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"shape": [4, 40, 2]}, "indptr: expected shape (81,) for N, S, A = 4, 40, 2 and 372 next states, got (121,)"),
+        (
+            {"shape": [4, 40, 2]},
+            "indptr: expected shape (81,) for N, S, A = 4, 40, 2 and 372 next states, got (121,)",
+        ),
         ({"shape": [5, 40, 3]}, "weights: expected a list of 5 numbers"),
         ({"shape": [10**30, 40, 3]}, "weights: expected a list of 1"),
         ({"maximise": 1}, "maximise: expected true or false, got 1"),
@@ -157,7 +207,9 @@ NAMES = ["", "ö", "\ud800", 'quo"te', "line\nfeed", 7, -(10**38), "7", "\0"]
 
 
 def named(names):
-    return Model([np.eye(len(names))[:, None]], costs=np.ones((len(names), 1)), discount=0.5, states=names)
+    return Model(
+        [np.eye(len(names))[:, None]], costs=np.ones((len(names), 1)), discount=0.5, states=names
+    )
 
 
 def test_names_come_back_one_by_one(tmp_path):
@@ -172,8 +224,15 @@ def test_names_come_back_one_by_one(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "where", "value"),
-    [("states", 0, 0x20), ("states", 2, 0xFF), ("states", 2, 0x5B), ("states_ends", 1, 0), ("states_ends", 3, 99), ("states", 3, 0x0A)],
-)  # fmt: skip
+    [
+        ("states", 0, 0x20),
+        ("states", 2, 0xFF),
+        ("states", 2, 0x5B),
+        ("states_ends", 1, 0),
+        ("states_ends", 3, 99),
+        ("states", 3, 0x0A),
+    ],
+)
 def test_damaged_names_are_refused(name, where, value, tmp_path):
     drmdp.write(named(["", "ö", "x"]), tmp_path / "m.drmdp")
     poke(tmp_path / "m.drmdp", name, where, value)
@@ -187,15 +246,26 @@ def test_damaged_names_are_refused(name, where, value, tmp_path):
 def appended(model, path, step, dtype=np.float64):
     """Write a model by its public parts, `step` states at a time."""
     S, A = model.n_states, model.n_actions
-    kinds = {"discount": model.discount, "weights": model.weights, "actions": model.actions, "notes": model.notes}
+    kinds = {
+        "discount": model.discount,
+        "weights": model.weights,
+        "actions": model.actions,
+        "notes": model.notes,
+    }
     kinds["kernel_names"] = model.kernel_names
     matrices = model.kernels
     costs = (0.0 - model.costs) if model.maximise else model.costs
-    with Writer(path, n_states=S, n_actions=A, n_kernels=model.n_kernels, dtype=dtype, **kinds) as writer:
+    with Writer(
+        path, n_states=S, n_actions=A, n_kernels=model.n_kernels, dtype=dtype, **kinds
+    ) as writer:
         for lo in range(0, S, step):
             hi = min(lo + step, S)
             rows = slice(lo * A, hi * A)
-            own = {"rewards" if model.maximise else "costs": costs[rows if costs.shape[0] == S * A else slice(lo, hi)]}
+            own = {
+                "rewards" if model.maximise else "costs": costs[
+                    rows if costs.shape[0] == S * A else slice(lo, hi)
+                ]
+            }
             part = [matrix[rows] for matrix in matrices] if model.is_sparse else matrices[:, lo:hi]
             if not isinstance(model.states, range):
                 own["states"] = model.states[lo:hi]
@@ -225,18 +295,33 @@ def start(path, **more):
 ROWS = np.full((1, 2, 2, 4), 0.25)
 BLOCKS = {
     "sum": ({"kernels": ROWS * 0.99}, "kernels: kernel 0, state 2, action 0 sums to 0.99, not 1"),
-    "negative": ({"kernels": -ROWS}, "kernels: probabilities must not be negative: kernel 0, state 2, action 0"),
-    "named": ({"kernels": ROWS * 2, "states": ["c", "d"]}, "kernels: kernel 0, state 'c', action 0 sums to 2.0"),
-    "shape": ({"kernels": ROWS[:, :, :, :3]}, "kernels: expected those of n states for N, S, A = 1, 4, 2, got shape (1, 2, 2, 3)"),
+    "negative": (
+        {"kernels": -ROWS},
+        "kernels: probabilities must not be negative: kernel 0, state 2, action 0",
+    ),
+    "named": (
+        {"kernels": ROWS * 2, "states": ["c", "d"]},
+        "kernels: kernel 0, state 'c', action 0 sums to 2.0",
+    ),
+    "shape": (
+        {"kernels": ROWS[:, :, :, :3]},
+        "kernels: expected those of n states for N, S, A = 1, 4, 2, got shape (1, 2, 2, 3)",
+    ),
     "actions": ({"kernels": np.full((1, 4, 1, 4), 0.25)}, "kernels: expected those of n states"),
     "many": ({"kernels": np.full((1, 3, 2, 4), 0.25)}, "5 states, but n_states is 4"),
     "costs": ({"costs": [[1, 2], [np.nan, 1]]}, "costs must be finite: state 3, action 0 has nan"),
     "both": ({"rewards": np.ones((2, 2))}, "give exactly one of costs and rewards, got both"),
-    "stuck": ({"available": np.array([[True, True], [False, False]])}, "state 3 has no available action"),
+    "stuck": (
+        {"available": np.array([[True, True], [False, False]])},
+        "state 3 has no available action",
+    ),
     "initial": ({"initial": [0.5, -0.5]}, "initial: state 3 has -0.5, expected a probability"),
     "start": ({"initial": [0.5, 0.5]}, "initial: not as in the blocks before state 2"),
-    "dimensions": ({"costs": np.ones((2, 2, 4))}, "the dimensions of the costs: not as in the blocks before state 2"),
-}  # fmt: skip
+    "dimensions": (
+        {"costs": np.ones((2, 2, 4))},
+        "the dimensions of the costs: not as in the blocks before state 2",
+    ),
+}
 
 
 @pytest.mark.parametrize("kind", BLOCKS)
@@ -287,7 +372,9 @@ def test_what_is_written_does_not_look_like_a_model_before_its_end(tmp_path):
 def test_rows_and_masses_that_rounding_put_out_are_scaled(tmp_path):
     with start(tmp_path / "m.drmdp") as writer:
         for _ in range(2):
-            writer.append(ROWS * (1 + 1e-10), costs=np.ones((2, 2)), initial=np.full(2, 0.25 + 1e-11))
+            writer.append(
+                ROWS * (1 + 1e-10), costs=np.ones((2, 2)), initial=np.full(2, 0.25 + 1e-11)
+            )
     model = drmdp.read(tmp_path / "m.drmdp")
     assert model.notes == ("8 rows renormalised; the largest deviation from 1 was 1.0e-10",)
     assert abs(model.blocks.sums() - 1).max() < storage.rounding(4)
@@ -295,6 +382,6 @@ def test_rows_and_masses_that_rounding_put_out_are_scaled(tmp_path):
 
 
 def test_equal_hashes_of_different_names_are_no_clash(tmp_path, monkeypatch):
-    monkeypatch.setattr(_growing.texts, "key", lambda _: 7)
+    monkeypatch.setattr(files.texts, "key", lambda _: 7)
     drmdp.write(large(), tmp_path / "m.drmdp")
     assert list(drmdp.read(tmp_path / "m.drmdp").states) == [f"s{s}" for s in range(40)]

@@ -29,7 +29,11 @@ DISCOUNTS = {"ring": 0.95, "cycle": 0.95, "grid": 0.95, "reservoir": 0.97}
 def dense(model):
     """Give the N kernels as one (N, S, A, S) array, however they are stored."""
     shape = (model.n_kernels, model.n_states, model.n_actions, model.n_states)
-    return np.array([k.toarray() for k in model.kernels]).reshape(shape) if model.is_sparse else model.kernels
+    return (
+        np.array([k.toarray() for k in model.kernels]).reshape(shape)
+        if model.is_sparse
+        else model.kernels
+    )
 
 
 # ---------------------------------------------------------------------- every family
@@ -61,7 +65,12 @@ def test_sparse_and_dense_are_the_same_numbers(name):
 @pytest.mark.parametrize("name", instances.FAMILIES)
 def test_storage_is_what_the_model_makes_of_plain_arrays(name):
     model = instances.FAMILIES[name](*SMALL[name])
-    names = {"states": model.states, "actions": model.actions, "discount": model.discount, "available": model.available}
+    names = {
+        "states": model.states,
+        "actions": model.actions,
+        "discount": model.discount,
+        "available": model.available,
+    }
     names |= {"kernel_names": model.kernel_names}
     given = {"rewards": -model.costs} if model.maximise else {"costs": model.costs}
     assert Model(model.kernels, **given, **names) == model
@@ -105,7 +114,11 @@ def test_machine_with_ten_states():
     no_repair = {str(s): {str(s): 0.2, str(s + 1): 0.8} for s in range(1, 8)}
     no_repair |= {"8": {"8": 1.0}, "R1": {"1": 0.8, "R1": 0.2}, "R2": {"R2": 1.0}}
     repair = {str(s): {str(s + 1): 0.3, "R1": 0.6, "R2": 0.1} for s in range(1, 8)}
-    repair |= {"8": {"8": 0.3, "R1": 0.6, "R2": 0.1}, "R1": {"R1": 1.0}, "R2": {"R1": 0.6, "R2": 0.4}}
+    repair |= {
+        "8": {"8": 0.3, "R1": 0.6, "R2": 0.1},
+        "R1": {"R1": 1.0},
+        "R2": {"R1": 0.6, "R2": 0.4},
+    }
     model = instances.machine(10)
     assert model.states == (*operative, "R1", "R2")
     assert model.actions == ("no repair", "repair")
@@ -113,7 +126,9 @@ def test_machine_with_ten_states():
         for s, state in enumerate(model.states):
             row = model.kernels[0, s, a]
             assert {model.states[t]: row[t] for t in np.flatnonzero(row)} == table[state]
-    np.testing.assert_array_equal(model.costs, np.repeat([[0, 0, 0, 0, 0, 0, 0, 20, 2, 10]], 2, axis=0).T)
+    np.testing.assert_array_equal(
+        model.costs, np.repeat([[0, 0, 0, 0, 0, 0, 0, 20, 2, 10]], 2, axis=0).T
+    )
 
 
 def test_smallest_machine():
@@ -151,7 +166,9 @@ def test_every_subset_is_equally_likely(n, k):
     for row in drawn.tolist():
         known[tuple(row)] += 1  # an unsorted row or one with a repetition is not a key
     p = 1 / len(known)
-    assert max(abs(count - rows * p) for count in known.values()) < 4 * math.sqrt(rows * p * (1 - p))
+    assert max(abs(count - rows * p) for count in known.values()) < 4 * math.sqrt(
+        rows * p * (1 - p)
+    )
 
 
 def test_a_subset_may_be_everything():
@@ -166,15 +183,28 @@ def test_cuts_are_uniform_on_the_simplex(k):
     assert (drawn > 0).all()
     np.testing.assert_allclose(drawn.sum(axis=1), 1, rtol=0, atol=1e-15)
     variance = (k - 1) / (k * k * (k + 1))
-    np.testing.assert_allclose(drawn.mean(axis=0), 1 / k, rtol=0, atol=5 * math.sqrt(variance / rows) + 1e-15)
+    np.testing.assert_allclose(
+        drawn.mean(axis=0), 1 / k, rtol=0, atol=5 * math.sqrt(variance / rows) + 1e-15
+    )
     np.testing.assert_allclose(drawn.var(axis=0), variance, rtol=0.1)
 
 
 @pytest.mark.parametrize(
     ("branching", "n_states", "count"),
-    [(0.2, 30, 6), (0.2, 31, 7), (0.05, 10, 1), (0.05, 20, 1), (0.05, 21, 2), (1.0, 9, 9), (0.07, 100, 7), (1, 9, 1),
-     (8, 9, 8), (np.int64(3), 9, 3), (np.float64(0.5), 9, 5)],
-)  # fmt: skip
+    [
+        (0.2, 30, 6),
+        (0.2, 31, 7),
+        (0.05, 10, 1),
+        (0.05, 20, 1),
+        (0.05, 21, 2),
+        (1.0, 9, 9),
+        (0.07, 100, 7),
+        (1, 9, 1),
+        (8, 9, 8),
+        (np.int64(3), 9, 3),
+        (np.float64(0.5), 9, 5),
+    ],
+)
 def test_number_of_successors(branching, n_states, count):
     assert n_successors(branching, n_states) == count
     model = instances.garnet(n_states, 2, branching)
@@ -191,7 +221,9 @@ def test_garnet_costs_are_uniform_up_to_ten():
 
 @pytest.mark.parametrize("sparse_", [False, True])
 def test_garnet_with_rewards_is_the_problem_with_costs_at_another_level(sparse_):
-    costs, paid = (instances.garnet(15, 4, seed=3, rewards=own, sparse=sparse_) for own in (False, True))
+    costs, paid = (
+        instances.garnet(15, 4, seed=3, rewards=own, sparse=sparse_) for own in (False, True)
+    )
     assert paid.maximise
     assert not costs.maximise
     np.testing.assert_array_equal(dense(paid), dense(costs))
@@ -214,7 +246,9 @@ def test_large_sparse_garnet_stays_small():
 
 
 def awkward(**changes):
-    """Four states, one of them terminal, with names, a start, an unavailable pair and costs on the next state."""
+    """Four states, one of them terminal, with names, a start, an unavailable pair and costs on the
+    next state.
+    """
     kernel = np.zeros((4, 2, 4))
     kernel[:3, :, :2] = 0.5
     settings = {
@@ -229,7 +263,9 @@ def awkward(**changes):
     return Model(kernel, **(settings | changes))
 
 
-@pytest.mark.parametrize(("name", "sizes"), [("machine", (10,)), ("forest", (41,)), ("garnet", (30, 4))])
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("machine", (10,)), ("forest", (41,)), ("garnet", (30, 4))]
+)
 def test_perturb_mixes_in_five_per_cent_of_a_garnet(name, sizes):
     nominal = instances.FAMILIES[name](*sizes)
     model = instances.perturb(nominal, 6, seed=2)
@@ -255,7 +291,9 @@ def test_resampled_kernels_are_independent_and_log_normal():
     model = instances.perturb(nominal, 3, seed=1, same_support=True, spread=0.5)
     mask = nominal.kernels[0] > 0
     logs = np.log(model.kernels[:, mask] / nominal.kernels[0][mask]).reshape(3, -1, 4)
-    differences = (logs[..., ::2] - logs[..., 1::2]).reshape(3, -1)  # the normaliser of the row cancels
+    differences = (logs[..., ::2] - logs[..., 1::2]).reshape(
+        3, -1
+    )  # the normaliser of the row cancels
     np.testing.assert_allclose(differences.mean(axis=1), 0, atol=0.05)
     np.testing.assert_allclose(np.cov(differences), 0.5 * np.eye(3), atol=0.05)
 
@@ -263,7 +301,9 @@ def test_resampled_kernels_are_independent_and_log_normal():
 def test_same_support_is_the_same_support():
     nominal = instances.garnet(15, 3, 4)
     model = instances.perturb(nominal, 3, same_support=True)
-    np.testing.assert_array_equal(model.kernels > 0, np.broadcast_to(nominal.kernels > 0, model.kernels.shape))
+    np.testing.assert_array_equal(
+        model.kernels > 0, np.broadcast_to(nominal.kernels > 0, model.kernels.shape)
+    )
     by_default = instances.perturb(nominal, 3, same_support=True, spread=0.3)
     assert model == by_default
     assert model != instances.perturb(nominal, 3, same_support=True, spread=0.4)
@@ -275,11 +315,17 @@ def test_perturb_keeps_everything_else(same_support):
     model = instances.perturb(nominal, 3, same_support=same_support)
     assert model.n_kernels == 3
     assert model.maximise
-    assert (model.discount, model.states, model.actions) == (nominal.discount, nominal.states, nominal.actions)
+    assert (model.discount, model.states, model.actions) == (
+        nominal.discount,
+        nominal.states,
+        nominal.actions,
+    )
     for name in ("costs", "initial", "available", "terminal"):
         np.testing.assert_array_equal(getattr(model, name), getattr(nominal, name))
     np.testing.assert_array_equal(model.weights, np.full(3, 1 / 3))
-    np.testing.assert_allclose(model.kernels.sum(axis=3)[:, nominal.available], 1, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        model.kernels.sum(axis=3)[:, nominal.available], 1, rtol=0, atol=1e-15
+    )
     assert not model.kernels[:, ~nominal.available].any()
     assert not np.array_equal(model.kernels[0], nominal.kernels[0])
 
@@ -287,7 +333,8 @@ def test_perturb_keeps_everything_else(same_support):
 @pytest.mark.parametrize("same_support", [False, True])
 def test_perturb_is_the_same_dense_and_sparse(same_support):
     plain, compact = (
-        instances.perturb(instances.garnet(45, 3, sparse=flag), 4, same_support=same_support) for flag in (False, True)
+        instances.perturb(instances.garnet(45, 3, sparse=flag), 4, same_support=same_support)
+        for flag in (False, True)
     )
     assert compact.is_sparse
     assert not plain.is_sparse
@@ -296,7 +343,9 @@ def test_perturb_is_the_same_dense_and_sparse(same_support):
 
 def test_perturb_keeps_sparse_costs_on_the_next_state():
     kernel = sparse.csr_array([[0.5, 0.5, 0], [0, 0, 1], [0.2, 0, 0.8]])
-    costs = sparse.csr_array(([3.0, 1.0, 2.0, 0.0, 5.0], kernel.indices, kernel.indptr), shape=(3, 3))
+    costs = sparse.csr_array(
+        ([3.0, 1.0, 2.0, 0.0, 5.0], kernel.indices, kernel.indptr), shape=(3, 3)
+    )
     nominal = Model([kernel], costs=costs, discount=0.9)
     model = instances.perturb(nominal, 2, same_support=True)
     np.testing.assert_array_equal(model.costs.toarray(), costs.toarray())
@@ -365,7 +414,9 @@ def test_chain_rows_are_dirichlet_around_their_table(family, actions, table):
     for s, a in itertools.product(range(S), range(3)):
         for step, p in table[a].items():
             expected[s, a, (s + step) % S] = p
-    np.testing.assert_array_equal(model.kernels > 0, np.broadcast_to(expected > 0, model.kernels.shape))
+    np.testing.assert_array_equal(
+        model.kernels > 0, np.broadcast_to(expected > 0, model.kernels.shape)
+    )
     variance = expected * (1 - expected) / 31
     assert (abs(model.kernels.mean(axis=0) - expected) <= 4.5 * np.sqrt(variance / N)).all()
     np.testing.assert_allclose(model.kernels.var(axis=0), variance, rtol=0.3, atol=1e-30)
@@ -375,7 +426,9 @@ def test_chain_rows_are_dirichlet_around_their_table(family, actions, table):
 def test_chain_costs(family):
     S = 40
     costs = family(S, 1, seed=3).costs
-    np.testing.assert_allclose(costs - costs[:, :1], np.tile([0, 0.05, 0.1], (S, 1)), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        costs - costs[:, :1], np.tile([0, 0.05, 0.1], (S, 1)), rtol=0, atol=1e-14
+    )
     noise = costs[:, 0] - 10 * np.exp(-((np.arange(S) - 20) ** 2) / 50)
     assert noise.min() >= 0
     assert noise.max() <= 1
@@ -435,11 +488,15 @@ def test_a_reservoir_year_moves_what_is_left_by_the_same_inflows_in_every_pair()
     np.testing.assert_array_equal(model.available, np.arange(5) <= np.arange(9)[:, None])
     np.testing.assert_array_equal(model.costs[8], [64, 27, 8, 1, 0])
     months = model.kernels * 12
-    np.testing.assert_allclose(months, months.round(), rtol=0, atol=1e-12)  # shares of twelve months
+    np.testing.assert_allclose(
+        months, months.round(), rtol=0, atol=1e-12
+    )  # shares of twelve months
     for s, a in np.argwhere(model.available):
         left = s - a
         assert not model.kernels[:, s, a, :left].any()
-        empty = model.kernels[:, 0, 0]  # from 0 without a release the next storage is the inflow, cut at the top
+        empty = model.kernels[
+            :, 0, 0
+        ]  # from 0 without a release the next storage is the inflow, cut at the top
         np.testing.assert_array_equal(model.kernels[:, s, a, left:-1], empty[:, : 8 - left])
 
 
@@ -454,7 +511,9 @@ def test_the_law_of_a_reservoir_year_is_poisson_and_years_differ():
 
 
 def test_robustness_pays_on_years_of_a_reservoir_that_were_not_observed():
-    """The claim of the README: over several records, with the radius chosen by holding out one year at a time."""
+    """The claim of the README: over several records, with the radius chosen by holding out one year
+    at a time.
+    """
     unseen = instances.reservoir(n_kernels=100, seed=1000, months=None)
     point = drmdp.Wasserstein(0, support="observed")
     radii = [0, 0.02, 0.05, 0.1]
@@ -477,17 +536,29 @@ def test_robustness_pays_on_years_of_a_reservoir_that_were_not_observed():
         (lambda: instances.garnet(0, 2), "n_states: expected a whole number of at least 1, got 0"),
         (lambda: instances.garnet(5, 0), "n_actions: expected a whole number of at least 1, got 0"),
         (lambda: instances.reservoir(1), "n_states: expected a whole number of at least 2, got 1"),
-        (lambda: instances.reservoir(months=0), "months: expected a whole number of at least 1, got 0"),
+        (
+            lambda: instances.reservoir(months=0),
+            "months: expected a whole number of at least 1, got 0",
+        ),
         (lambda: instances.garnet(5.0, 2), "n_states: .*got 5.0"),
         (lambda: instances.garnet(True, 2), "n_states: .*got True"),
         (lambda: instances.garnet(5, 2, 0.0), "branching: expected a share in .0, 1. .* got 0.0"),
         (lambda: instances.garnet(5, 2, 1.5), "branching: expected a share .* got 1.5"),
         (lambda: instances.garnet(5, 2, math.nan), "branching: expected a share .* got nan"),
         (lambda: instances.garnet(5, 2, "0.2"), "branching: expected a share .* got '0.2'"),
-        (lambda: instances.garnet(5, 2, 6), "branching: expected a whole number from 1 to 5, got 6"),
-        (lambda: instances.garnet(5, 2, 0), "branching: expected a whole number from 1 to 5, got 0"),
+        (
+            lambda: instances.garnet(5, 2, 6),
+            "branching: expected a whole number from 1 to 5, got 6",
+        ),
+        (
+            lambda: instances.garnet(5, 2, 0),
+            "branching: expected a whole number from 1 to 5, got 0",
+        ),
         (lambda: instances.garnet(5, 2, True), "branching: .*got True"),
-        (lambda: instances.garnet(5, 2, seed=-1), "seed: expected a whole number of at least 0, got -1"),
+        (
+            lambda: instances.garnet(5, 2, seed=-1),
+            "seed: expected a whole number of at least 0, got -1",
+        ),
         (lambda: instances.garnet(5, 2, seed=None), "seed: .*got None"),
         (lambda: instances.machine(3), "n_states: expected a whole number of at least 4, got 3"),
         (lambda: instances.forest(1), "n_states: expected a whole number of at least 2, got 1"),
@@ -496,13 +567,22 @@ def test_robustness_pays_on_years_of_a_reservoir_that_were_not_observed():
         (lambda: instances.ring(9, 0), "n_kernels: expected a whole number of at least 1, got 0"),
         (lambda: instances.grid(4), "n_states: expected a whole number of at least 9, got 4"),
         (lambda: instances.grid(90), "n_states: expected a square such as 81 or 100, got 90"),
-        (lambda: instances.grid(81, n_actions=9), "n_actions: expected a whole number from 1 to 8, got 9"),
+        (
+            lambda: instances.grid(81, n_actions=9),
+            "n_actions: expected a whole number from 1 to 8, got 9",
+        ),
         (lambda: instances.grid(81, 0), "n_kernels: .*got 0"),
         (lambda: instances.perturb(instances.machine(5), 0), "n_kernels: .*got 0"),
-        (lambda: instances.perturb(instances.ring(5, 2), 3), "perturb: expected a model with one kernel, got 2"),
-        (lambda: instances.perturb(instances.machine(5), 3, spread=0.1), "spread: .*only with same_support=True"),
+        (
+            lambda: instances.perturb(instances.ring(5, 2), 3),
+            "perturb: expected a model with one kernel, got 2",
+        ),
+        (
+            lambda: instances.perturb(instances.machine(5), 3, spread=0.1),
+            "spread: .*only with same_support=True",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_named(call, message):
     with pytest.raises(InputError, match=message):
         call()

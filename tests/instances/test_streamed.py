@@ -16,7 +16,13 @@ from drmdp.instances import SOURCES, _source
 from drmdp.instances._source import of_model, streams
 from drmdp.instances.perturb import perturbed
 
-SIZES = {"garnet": (25, 3, 4), "grid": (25, 4), "ring": (25, 4), "cycle": (25, 4), "reservoir": (25, 4)}
+SIZES = {
+    "garnet": (25, 3, 4),
+    "grid": (25, 4),
+    "ring": (25, 4),
+    "cycle": (25, 4),
+    "reservoir": (25, 4),
+}
 EVERY = {name: partial(source, *SIZES.get(name, (25,))) for name, source in SOURCES.items()} | {
     "sampled": lambda: perturbed(SOURCES["garnet"](25, 3, 4), 5, seed=3, same_support=True),
     "mixed": lambda: perturbed(SOURCES["machine"](25), 5, seed=3),
@@ -35,7 +41,11 @@ def test_a_problem_is_the_same_in_memory_and_in_a_directory_and_any_block_of_it_
     write_drawn(EVERY[name](), tmp_path / "m.drmdp")
     assert open_stored(tmp_path / "m.drmdp").fingerprint == model.fingerprint
     again = drmdp.read(tmp_path / "m.drmdp")
-    assert (again == model, again.is_sparse, again.maximise) == (True, model.is_sparse, model.maximise)
+    assert (again == model, again.is_sparse, again.maximise) == (
+        True,
+        model.is_sparse,
+        model.maximise,
+    )
     source = EVERY[name]()
     for lo in reversed(range(0, 25, size)):
         hi = min(lo + size, 25)
@@ -54,7 +64,9 @@ def test_single_precision_is_the_same_in_memory_and_in_a_directory(tmp_path):
 
 def test_blocks_have_streams_of_their_own():
     stream = streams(5, "garnet")
-    drawn = {stream(lo).random() for lo in (0, 4096, 8192, 2**30)} | {streams(5, "grid")(4096).random()}
+    drawn = {stream(lo).random() for lo in (0, 4096, 8192, 2**30)} | {
+        streams(5, "grid")(4096).random()
+    }
     assert len(drawn) == 5
     assert stream(4096).random() in drawn
     assert stream(0).random() == drmdp.core.random.generator(5, "garnet").random()
@@ -116,24 +128,37 @@ def run(*arguments):
 def test_the_command_line_writes_the_same_problem_into_files_and_directories(tmp_path):
     options = "--actions 3 --branching 4 --kernels 5 --same-support --float32 --sparse --seed 2"
     for out in ("m.npz", "m.drmdp"):
-        result = run("instance", "garnet", "--states", 30, *options.split(), "--out", tmp_path / out)
+        result = run(
+            "instance", "garnet", "--states", 30, *options.split(), "--out", tmp_path / out
+        )
         assert result.exit_code == 0
         assert "Model: 30 states × 3 actions × 5 kernels, discount 0.8\n" in result.output
     one, other = (drmdp.read(tmp_path / out) for out in ("m.npz", "m.drmdp"))
     nominal = instances.garnet(30, 3, 4, seed=2, sparse=True)
-    assert one == other == instances.perturb(nominal, 5, seed=2, same_support=True).astype(np.float32)
+    assert (
+        one == other == instances.perturb(nominal, 5, seed=2, same_support=True).astype(np.float32)
+    )
 
 
 def test_options_without_a_meaning_are_refused(tmp_path):
-    for options in (["grid", "--states", 25, "--same-support"], ["garnet", "--states", 25, "--same-support"]):
+    for options in (
+        ["grid", "--states", 25, "--same-support"],
+        ["garnet", "--states", 25, "--same-support"],
+    ):
         result = run("instance", *options, "--out", tmp_path / "m.drmdp")
         assert result.exit_code == 2
-        assert "--same-support: has a meaning only where --kernels are sampled around one" in result.output
+        assert (
+            "--same-support: has a meaning only where --kernels are sampled around one"
+            in result.output
+        )
 
 
 def test_a_block_that_does_not_fit_in_memory_is_refused_before_it_is_drawn(tmp_path):
     """Kernels sampled beyond the nominal one's next states reach a twentieth of all states each."""
     drawn = perturbed(SOURCES["garnet"](10_000_000, 4, 8, sparse=True), 10)
-    with pytest.raises(drmdp.InputError, match=r"4,096 states × 4 actions × 10 kernels × 5,000,008 next states need"):
+    with pytest.raises(
+        drmdp.InputError,
+        match=r"4,096 states × 4 actions × 10 kernels × 5,000,008 next states need",
+    ):
         write_drawn(drawn, tmp_path / "large.drmdp")
     assert not list(tmp_path.iterdir())

@@ -30,4 +30,6 @@ def test_a_log_is_one_of_its_model():
     v = np.zeros(6)
     for _ in range(300):
         v = 0.5 * np.asarray(truth.costs).sum(axis=1) + truth.discount * chain @ v
-    assert logs.true_value(truth, np.asarray(truth.costs), np.full((6, 2), 0.5)) == pytest.approx(v.mean())
+    assert logs.true_value(truth, np.asarray(truth.costs), np.full((6, 2), 0.5)) == pytest.approx(
+        v.mean()
+    )

@@ -1,4 +1,6 @@
-"""The same bits for every split of the states, whatever runs at the same time; `test_builds.py` compares compilers and processors."""
+"""The same bits for every split of the states, whatever runs at the same time; `test_builds.py`
+compares compilers and processors.
+"""
 
 import pytest
 
@@ -13,12 +15,16 @@ def calls():
 
 def test_every_routine_is_called(calls):
     """Otherwise nothing would be said of some."""
-    routines = {name for name in _native.routines() if not name.startswith("outside")}  # see test_outside.py
+    routines = {
+        name for name in _native.routines() if not name.startswith("outside")
+    }  # see test_outside.py
     for function in ("sweep", "respond", "prove"):
         assert {given[0] for name, given in calls if name == function} == routines
     others = {"routines", "power", "lane_sum", "count_above", "pull"}  # see test_numbers.py
     others |= GROWING | {"check_functions"}
-    assert {name for name in vars(_native) if not name.startswith("_")} - others == {name for name, _ in calls}
+    assert {name for name in vars(_native) if not name.startswith("_")} - others == {
+        name for name, _ in calls
+    }
 
 
 @pytest.mark.parametrize("how", HOW[1:])

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import drmdp
 from drmdp import _native, instances
 from recorded import calls_of, first_order, plain, record
 
@@ -72,12 +73,18 @@ def read_only(array):
 CHANGES = {
     "type": lambda array: array.astype(np.complex128),
     "precision": lambda array: np.ones(array.shape, np.float16),
-    "order of bytes": lambda array: array.astype(array.dtype.newbyteorder() if array.itemsize > 1 else ">i2"),
-    "stride": lambda array: np.repeat(array, 2, axis=-1)[..., ::2] if array.size > 1 else array.astype("c16"),
+    "order of bytes": lambda array: array.astype(
+        array.dtype.newbyteorder() if array.itemsize > 1 else ">i2"
+    ),
+    "stride": lambda array: (
+        np.repeat(array, 2, axis=-1)[..., ::2] if array.size > 1 else array.astype("c16")
+    ),
     "list": lambda array: array.tolist(),
     "nothing": lambda array: None,
     "longer": lambda array: (
-        np.concatenate([array.ravel(), array.ravel()[:1]]) if array.size else np.zeros(1, array.dtype)
+        np.concatenate([array.ravel(), array.ravel()[:1]])
+        if array.size
+        else np.zeros(1, array.dtype)
     ),
     "shorter": lambda array: array.ravel()[:-1].copy(),
     "none": lambda array: array.ravel()[:0].copy(),
@@ -95,7 +102,11 @@ def test_an_array_that_does_not_fit_is_refused(calls, function, change):
             continue
         given = changed(plain(calls[function]), place, CHANGES[change])
         may_pass = change in ("longer", "shorter", "none") and not fixed_size(function, place)
-        with contextlib.suppress(ValueError) if may_pass else pytest.raises(ValueError, match=r"^\w+: \w"):
+        with (
+            contextlib.suppress(ValueError)
+            if may_pass
+            else pytest.raises(ValueError, match=r"^\w+: \w")
+        ):
             getattr(_native, function)(*given)
 
 
@@ -113,16 +124,26 @@ def test_an_array_that_does_not_fit_a_step_is_refused(change):
             if field(arguments, place).size == 0 and change in ("shorter", "none"):
                 continue
             given = changed(arguments, place, CHANGES[change])
-            may_pass = change in ("longer", "shorter", "none") and (len(place) == 1 or (function, place) == FREE)
-            with contextlib.suppress(ValueError) if may_pass else pytest.raises(ValueError, match=r"^\w+: \w"):
+            may_pass = change in ("longer", "shorter", "none") and (
+                len(place) == 1 or (function, place) == FREE
+            )
+            with (
+                contextlib.suppress(ValueError)
+                if may_pass
+                else pytest.raises(ValueError, match=r"^\w+: \w")
+            ):
                 getattr(_native, function)(*given)
 
 
 def fixed_size(function, place):
-    """Whether the length of an array is known from the others; else it says how many there are of something."""
+    """Whether the length of an array is known from the others; else it says how many there are of
+    something.
+    """
     free = {
-        "sweep": {(6, 0)}, "respond": {(5, 0), (7, 1)}, "prove": {(4, 0), (6, 2)},
-    }[function]  # fmt: skip
+        "sweep": {(6, 0)},
+        "respond": {(5, 0), (7, 1)},
+        "prove": {(4, 0), (6, 2)},
+    }[function]
     return place not in free
 
 
@@ -149,7 +170,9 @@ def test_a_state_that_is_none_is_refused(calls, function, bad):
         layout = plain(given[LAYOUT[function]])
         layout[1][k] = n if bad == "n" else bad
         with pytest.raises(ValueError, match=f"indices: expected numbers from 0 to {n - 1}"):
-            getattr(_native, function)(*changed(plain(given), (LAYOUT[function],), lambda _, own=layout: own))
+            getattr(_native, function)(
+                *changed(plain(given), (LAYOUT[function],), lambda _, own=layout: own)
+            )
 
 
 @pytest.mark.parametrize("function", LAYOUT)
@@ -185,8 +208,36 @@ def test_tuples_and_names_are_what_they_should_be(calls, function):
         call(*given[:-2])
 
 
+def orders(order):
+    """A sweep of (l2, order)."""
+    model = instances.perturb(instances.garnet(9, 3), 3)
+    ball = drmdp.Wasserstein(0.1, "l2", order)
+    calls = record(lambda: drmdp.solve(model, ball, max_iters=2))
+    return next(
+        plain(given) for name, given in calls if name == "sweep" and given[0] == "l2_orders"
+    )
+
+
+@pytest.mark.parametrize("order", [1, 1.5, 3, np.inf])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_rows_that_are_no_numbers_take_few_passes(order, bad):
+    given = changed(orders(order), (5, 2), lambda data: np.full_like(data, bad))
+    passes = field(given, (8, 3))
+    _native.sweep(*given)
+    assert (passes > 0).any()
+    assert passes.max() < 1000
+
+
+@pytest.mark.parametrize("bad", [-np.inf, -1.0, 0.0, np.nextafter(1, 0)])
+def test_an_order_below_1_is_refused(bad):
+    with pytest.raises(ValueError, match="order: expected 1 or more"):
+        _native.sweep(*changed(orders(3), (10, 0), lambda order: bad))
+
+
 def test_a_set_in_double_precision_alone_says_so(calls):
-    given = changed(plain(calls["sweep"]), (LAYOUT["sweep"], 2), lambda data: data.astype(np.float32))
+    given = changed(
+        plain(calls["sweep"]), (LAYOUT["sweep"], 2), lambda data: data.astype(np.float32)
+    )
     with pytest.raises(ValueError, match="data: intervals takes float64"):
         _native.sweep("intervals", *given[1:])
 
@@ -196,7 +247,20 @@ def test_the_stub_says_what_there_is():
     told = {}
     for name, arguments in re.findall(r"^def (\w+)\((.*?)\) ->", text, re.DOTALL | re.MULTILINE):
         told[name] = re.findall(r"(\w+): ", arguments)
-    there = {name: value for name, value in vars(_native).items() if not name.startswith("_") and name != "EventRows"}
+    there = {
+        name: value
+        for name, value in vars(_native).items()
+        if not name.startswith("_") and name != "EventRows"
+    }
     assert told.keys() == there.keys()
     for name, function in there.items():
         assert re.findall(r"(\w+): ", function.__doc__.partition("->")[0]) == told[name]
+
+
+PROOFS = Path(__file__).parents[2] / "native" / "judge" / "proofs.cpp"
+
+
+def test_every_routine_has_a_proof():
+    """By the names in the sources: `prove` looks for one by the name of the routine."""
+    known = re.findall(r'"(\w+)"', PROOFS.read_text("utf-8"))
+    assert sorted(known) == sorted(_native.routines())

@@ -1,6 +1,8 @@
-"""Builds by other compilers, for other processors, with sanitizers, without margins: what they answer to the same calls.
+"""Builds by other compilers, for other processors, with sanitizers, without margins: what they
+answer to the same calls.
 
-`make bits` and `make sanitize`: each build takes some minutes of one core; builds stay in `build/`, and only what changed is compiled again.
+`make bits` and `make sanitize`: each build takes some minutes of one core; builds stay in `build/`,
+and only what changed is compiled again.
 """
 
 import json
@@ -37,7 +39,11 @@ def built(compiler, level, flags):
     if not shutil.which(compiler):
         pytest.skip(f"there is no {compiler}")
     name = "-".join(
-        [compiler, level, *(flag.strip("-").replace("=", "-").replace(",", "-") for flag in flags.split(";"))]
+        [
+            compiler,
+            level,
+            *(flag.strip("-").replace("=", "-").replace(",", "-") for flag in flags.split(";")),
+        ]
     )
     folder = ROOT / "build" / name.strip("-")
     given = {
@@ -47,7 +53,16 @@ def built(compiler, level, flags):
         "Python_EXECUTABLE": sys.executable,
     }
     commands = [
-        ["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", *(f"-D{name}={value}" for name, value in given.items())],
+        [
+            "cmake",
+            "-S",
+            ROOT,
+            "-B",
+            folder,
+            "-G",
+            "Ninja",
+            *(f"-D{name}={value}" for name, value in given.items()),
+        ],
         ["cmake", "--build", folder],
     ]
     tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -58,7 +73,9 @@ def built(compiler, level, flags):
 
 
 def run(command, **environment):
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | environment, check=False
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
 
@@ -83,24 +100,39 @@ def test_bits_do_not_depend_on_compiler_and_processor(name, calls):
 
 def test_bits_do_not_depend_on_how_states_are_split(calls):
     module = built(*BUILDS["g++"])
-    assert [digests(module, calls, how) for how in recorded.HOW] == [digests(module, calls)] * len(recorded.HOW)
+    assert [digests(module, calls, how) for how in recorded.HOW] == [digests(module, calls)] * len(
+        recorded.HOW
+    )
 
 
 @pytest.mark.skipif(not X86, reason="contraction needs an instruction that is there")
 def test_bits_show_a_contraction(calls):
-    """Were products and sums rounded together, every set would show it: the digests are no empty words."""
-    ours, fast = digests(built(*BUILDS["g++"]), calls), digests(built("g++", V3, "-ffp-contract=fast"), calls)
+    """Were products and sums rounded together, every set would show it: the digests are no empty
+    words.
+    """
+    ours, fast = (
+        digests(built(*BUILDS["g++"]), calls),
+        digests(built("g++", V3, "-ffp-contract=fast"), calls),
+    )
     assert not [name for name in ours if name.startswith("sweep") and ours[name] == fast[name]]
 
 
 def sanitized(module, calls):
     library = run(["g++", "-print-file-name=libasan.so"]).strip()
-    return digests(module, calls, LD_PRELOAD=library, ASAN_OPTIONS="detect_leaks=0", UBSAN_OPTIONS="print_stacktrace=1")
+    return digests(
+        module,
+        calls,
+        LD_PRELOAD=library,
+        ASAN_OPTIONS="detect_leaks=0",
+        UBSAN_OPTIONS="print_stacktrace=1",
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the library is loaded as Linux does it")
 def test_sanitizers_have_nothing_to_report(calls):
-    """AddressSanitizer, UndefinedBehaviourSanitizer and views that look at every index; a report ends the process."""
+    """AddressSanitizer, UndefinedBehaviourSanitizer and views that look at every index; a report
+    ends the process.
+    """
     assert sanitized(built("g++", V3, SANITIZED), calls) == digests(built(*BUILDS["g++"]), calls)
 
 
@@ -117,7 +149,17 @@ def test_checked_views_see_an_index_outside(tmp_path):
     """The border lets none through: so a program of its own."""
     (tmp_path / "outside.cpp").write_text(OUTSIDE)
     program = str(tmp_path / "outside")
-    run(["g++", "-std=c++17", "-DDRMDP_CHECKED", f"-I{ROOT / 'native'}", str(tmp_path / "outside.cpp"), "-o", program])
+    run(
+        [
+            "g++",
+            "-std=c++17",
+            "-DDRMDP_CHECKED",
+            f"-I{ROOT / 'native'}",
+            str(tmp_path / "outside.cpp"),
+            "-o",
+            program,
+        ]
+    )
     done = subprocess.run([program], capture_output=True, text=True, check=False)
     assert done.returncode
     assert "expected 0 <= k && k < size_" in done.stderr

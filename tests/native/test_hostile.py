@@ -1,4 +1,6 @@
-"""Whatever Python hands to a routine, it returns or raises: one argument of real calls is something else, and nothing ends the process."""
+"""Whatever Python hands to a routine, it returns or raises: one argument of real calls is something
+else, and nothing ends the process.
+"""
 
 import pickle
 import subprocess
@@ -25,7 +27,17 @@ def calls(tmp_path_factory):
 def attack(calls, seed, n):
     """How many of n changed calls were refused, in a process of their own."""
     log = calls.with_suffix(f".{seed}")
-    command = [sys.executable, "-W", "ignore", SCRIPT, _native.__file__, calls, log, str(seed), str(n)]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        SCRIPT,
+        _native.__file__,
+        calls,
+        log,
+        str(seed),
+        str(n),
+    ]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{log.read_text().strip()}: {done.stderr[-2000:]}"
     return int(done.stdout.split()[0])

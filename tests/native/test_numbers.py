@@ -1,11 +1,13 @@
-"""What all routines are made of: elementary functions against mpmath, sums in lanes, counts in an order."""
+"""What all routines are made of: elementary functions against mpmath, sums in lanes, counts in an
+order.
+"""
 
 import mpmath
 import numpy as np
 import pytest
 
 from drmdp import _native
-from drmdp.layout.point import Order
+from drmdp.layout.point import ValueOrder
 
 mpmath.mp.prec = 300
 TINY, LEAST, MOST = np.finfo(float).tiny, 5e-324, np.finfo(float).max
@@ -35,7 +37,12 @@ RANGES = {
         np.arange(-1075, 1024) * np.log(2),
         RNG.uniform(-745.2, -700, 4000),
     ],
-    "expm1": [*SMALL, RNG.uniform(-40, 709.7, 20000), RNG.uniform(-745, -36, 1000), np.arange(-60, 1024) * np.log(2)],
+    "expm1": [
+        *SMALL,
+        RNG.uniform(-40, 709.7, 20000),
+        RNG.uniform(-745, -36, 1000),
+        np.arange(-60, 1024) * np.log(2),
+    ],
     "log": [
         spread(RNG, LEAST, MOST, 20000),
         NEAR_1,
@@ -43,7 +50,12 @@ RANGES = {
         np.exp2(np.arange(-1074.0, 1024)),
         RNG.uniform(0.5, 2, 4000),
     ],
-    "log1p": [*SMALL, spread(RNG, LEAST, MOST, 8000), -1 + spread(RNG, 1e-16, 1.0), RNG.uniform(-0.6, 1.5, 8000)],
+    "log1p": [
+        *SMALL,
+        spread(RNG, LEAST, MOST, 8000),
+        -1 + spread(RNG, 1e-16, 1.0),
+        RNG.uniform(-0.6, 1.5, 8000),
+    ],
 }
 ULPS = {"exp": 1, "expm1": 2, "log": 2, "log1p": 2}
 
@@ -59,30 +71,63 @@ def ulps(name, x, y):
 def test_elementary_functions_are_right_up_to_their_last_place(name):
     for numbers in RANGES[name]:
         numbers = numbers[numbers > -1] if name == "log1p" else numbers
-        worst = max(zip(numbers, found(name, numbers), strict=True), key=lambda pair: ulps(name, *pair))
+        worst = max(
+            zip(numbers, found(name, numbers), strict=True), key=lambda pair: ulps(name, *pair)
+        )
         assert ulps(name, *worst) < ULPS[name], (name, worst, ulps(name, *worst))
 
 
 @pytest.mark.parametrize("name", RANGES)
 def test_numbers_and_parts_have_the_same_functions(name):
     """The last few of an array are taken one by one."""
-    numbers = np.concatenate([*RANGES[name], [0.0, -0.0, np.inf, -np.inf, np.nan, LEAST, -LEAST, MOST, -MOST, -1.0]])
+    numbers = np.concatenate(
+        [*RANGES[name], [0.0, -0.0, np.inf, -np.inf, np.nan, LEAST, -LEAST, MOST, -MOST, -1.0]]
+    )
     alone = np.concatenate([found(name, [x]) for x in numbers])
     assert found(name, numbers).tobytes() == alone.tobytes()
 
 
 EDGES = {
-    "exp": {-0.0: 1, np.inf: np.inf, -np.inf: 0, 709.79: np.inf, -745.14: 0, -746: 0, 1e300: np.inf, -1e300: 0},
-    "expm1": {0: 0, np.inf: np.inf, -np.inf: -1, 710: np.inf, -50: -1, -1e300: -1, 1e-300: 1e-300, LEAST: LEAST, -LEAST: -LEAST},
+    "exp": {
+        -0.0: 1,
+        np.inf: np.inf,
+        -np.inf: 0,
+        709.79: np.inf,
+        -745.14: 0,
+        -746: 0,
+        1e300: np.inf,
+        -1e300: 0,
+    },
+    "expm1": {
+        0: 0,
+        np.inf: np.inf,
+        -np.inf: -1,
+        710: np.inf,
+        -50: -1,
+        -1e300: -1,
+        1e-300: 1e-300,
+        LEAST: LEAST,
+        -LEAST: -LEAST,
+    },
     "log": {-0.0: -np.inf, 1: 0, np.inf: np.inf, -1: np.nan, -LEAST: np.nan, -np.inf: np.nan},
-    "log1p": {0: 0, -1: -np.inf, np.inf: np.inf, -1.5: np.nan, -np.inf: np.nan, 1e-300: 1e-300, LEAST: LEAST},
-}  # fmt: skip
+    "log1p": {
+        0: 0,
+        -1: -np.inf,
+        np.inf: np.inf,
+        -1.5: np.nan,
+        -np.inf: np.nan,
+        1e-300: 1e-300,
+        LEAST: LEAST,
+    },
+}
 
 
 @pytest.mark.parametrize("exponent", [1e-5, 0.03, 0.5, 1.0, 1.5, 3.0, 32.0, 1e3])
 def test_powers_are_right_up_to_their_last_places(exponent):
     """They lose digits where they are far from 1, as far as they say."""
-    numbers = np.concatenate([spread(RNG, LEAST, MOST), NEAR_1[NEAR_1 > 0], RNG.uniform(0, 2, 4000)])
+    numbers = np.concatenate(
+        [spread(RNG, LEAST, MOST), NEAR_1[NEAR_1 > 0], RNG.uniform(0, 2, 4000)]
+    )
     numbers = numbers[np.abs(exponent * np.log(numbers)) < 700]
     result, alone = np.empty(numbers.size), np.empty(1)
     _native.power(numbers, exponent, result)
@@ -112,19 +157,23 @@ def test_a_sum_adds_in_eight_lanes_whose_order_is_fixed(n):
         lane = [0.0] * 8
         for j, x in enumerate(numbers.tolist()):
             lane[j % 8] += x
-        right = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]))
+        right = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + (
+            (lane[1] + lane[5]) + (lane[3] + lane[7])
+        )
         assert _native.lane_sum(numbers) == right
         shifted = np.concatenate([[1e99], numbers])[1:]  # wherever it begins
         assert _native.lane_sum(shifted) == right
 
 
 def ordered(u, states):
-    """An `Order` of u, descending, of so many states."""
+    """An `ValueOrder` of u, descending, of so many states."""
     n = u.size
     below = np.searchsorted(-u, np.arange(n) / n, side="left").astype(np.int32)
     zeros, whole = np.zeros(n + 1), np.arange(n, dtype=np.int32)
     beyond = np.zeros(1, dtype=np.int64)
-    return Order(u, whole, u, zeros, zeros, np.arange(states, dtype=np.int32), below, 0.0, -np.inf, beyond)
+    return ValueOrder(
+        u, whole, u, zeros, zeros, np.arange(states, dtype=np.int32), below, 0.0, -np.inf, beyond
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 64, 1000])
@@ -143,4 +192,6 @@ def test_counts_above_a_threshold(n):
             order.beyond[0] = 0
             right = int((t * u > tau).sum())
             assert _native.count_above(order, t, tau) == right
-            assert bool(order.beyond[0]) == (right == n < states), "somebody counted past the end of the top"
+            assert bool(order.beyond[0]) == (right == n < states), (
+                "somebody counted past the end of the top"
+            )

@@ -1,4 +1,6 @@
-"""Functions from outside: what they are given, whatever made them, and what is said of those that are wrong."""
+"""Functions from outside: what they are given, whatever made them, and what is said of those that
+are wrong.
+"""
 
 import ctypes
 import math
@@ -105,7 +107,10 @@ def library(tmp_path_factory):
         pytest.skip("no C compiler")
     folder = tmp_path_factory.mktemp("tv")
     (folder / "tv.c").write_text(TV)
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", folder / "tv.so", folder / "tv.c", "-lm"], check=True)
+    subprocess.run(
+        [compiler, "-O1", "-shared", "-fPIC", "-o", folder / "tv.so", folder / "tv.c", "-lm"],
+        check=True,
+    )
     return ctypes.CDLL(str(folder / "tv.so"))
 
 
@@ -118,34 +123,57 @@ def test_functions_of_c_have_data_of_their_own(solved, library):
     data = ctypes.cast(ctypes.pointer(unit), c_void_p)
     functions = [LowLevelCallable(getattr(library, name), data) for name in TYPES]
     found = solved(functions, 0.6)
-    np.testing.assert_allclose(found.value, drmdp.solve(MODEL, drmdp.Divergence(0.3, "tv"), tol=1e-9).value, atol=2e-9)
+    np.testing.assert_allclose(
+        found.value, drmdp.solve(MODEL, drmdp.Divergence(0.3, "tv"), tol=1e-9).value, atol=2e-9
+    )
     several = drmdp.solve(MODEL, drmdp.Divergence(0.6, "own"), tol=1e-9, threads=2)
     assert several.lower.tobytes() == found.lower.tobytes()
 
 
 @pytest.mark.parametrize(
-    "given", [row, 4711, None, ctypes.CDLL(None).abs], ids=["Python", "number", "nothing", "untyped"]
+    "given",
+    [row, 4711, None, ctypes.CDLL(None).abs],
+    ids=["Python", "number", "nothing", "untyped"],
 )
 def test_what_is_no_function_is_refused(given):
-    with pytest.raises(drmdp.InputError, match="cost: expected a LowLevelCallable, a function of ctypes with argtypes"):
+    with pytest.raises(
+        drmdp.InputError,
+        match="cost: expected a LowLevelCallable, a function of ctypes with argtypes",
+    ):
         by_address(*by_ctypes()[:2], given)
 
 
 def test_a_signature_is_checked():
     fine = by_ctypes()
-    with pytest.raises(drmdp.InputError, match=r"bound: expected double \(double, double \*, .*got double \(double\)$"):
+    with pytest.raises(
+        drmdp.InputError,
+        match=r"bound: expected double \(double, double \*, .*got double \(double\)$",
+    ):
         by_address(fine[0], CFUNCTYPE(c_double, c_double)(abs), fine[2])
-    with pytest.raises(drmdp.InputError, match=r"row: expected .*got double \(double \*, double \*, long"):
+    with pytest.raises(
+        drmdp.InputError, match=r"row: expected .*got double \(double \*, double \*, long"
+    ):
         by_address(*fine[::-1])
     with pytest.raises(drmdp.InputError, match="cost: expected a LowLevelCallable"):
         by_address(*fine[:2], CFUNCTYPE(c_double, *TYPES["cost"])(0))
-    for wrong in (None, (), (1.0, None), (1.0, None, fine), (1.0, None, (fine[0],)), (1.0, None, (None,) * 3)):
+    for wrong in (
+        None,
+        (),
+        (1.0, None),
+        (1.0, None, fine),
+        (1.0, None, (fine[0],)),
+        (1.0, None, (None,) * 3),
+    ):
         with pytest.raises(ValueError, match=r"^\w+: expected"):
             _native.check_functions(wrong)
 
 
 def test_a_routine_without_its_functions_is_refused(solved):
-    given = [call for call in record(lambda: solved(by_ctypes())) if call[0] in ("sweep", "respond", "prove")]
+    given = [
+        call
+        for call in record(lambda: solved(by_ctypes()))
+        if call[0] in ("sweep", "respond", "prove")
+    ]
     assert {name for name, _ in given} >= {"sweep", "prove"}
     for name, arguments in given:
         for wrong in (
@@ -165,7 +193,12 @@ WRONG = {
         "an error": {"row": lambda *given: 1 // 0},
         "half of it": {"row": lambda t, y, u, K, z, more: row(t, y, u, K, z, more) / 2 + 0.1},
         "a negative top": {"row": lambda t, y, u, K, z, more: row(t, y, u, K, z, more) - 1.0},
-        "a slope": {"row": lambda t, y, u, K, z, more: [row(t, y, u, K, z, more), more.__setitem__(0, math.nan)][0]},
+        "a slope": {
+            "row": lambda t, y, u, K, z, more: [
+                row(t, y, u, K, z, more),
+                more.__setitem__(0, math.nan),
+            ][0]
+        },
     },
     "cost: expected 0 at the data and more elsewhere, got": {
         "nan": {"cost": lambda *given: math.nan},
@@ -183,7 +216,9 @@ WRONG = {
 @pytest.mark.parametrize("words", WRONG)
 def test_what_a_function_must_not_do_is_said(solved, words):
     for name, wrong in WRONG[words].items():
-        with pytest.raises(drmdp.InputError, match=words + r".*y = \[.*\], [uz] = \[.*\], (size|top) = ") as told:
+        with pytest.raises(
+            drmdp.InputError, match=words + r".*y = \[.*\], [uz] = \[.*\], (size|top) = "
+        ) as told:
             solved(by_ctypes(**wrong))
         assert told.value, name
 
@@ -203,7 +238,11 @@ def test_a_poor_function_makes_no_bound_false(solved):
 
 def test_the_example_of_the_docs_is_that_of_the_package(monkeypatch, capsys):
     page = (Path(__file__).parents[2] / "docs" / "extending.md").read_text("utf-8")
-    [code] = [cell for cell in re.findall(r"```\{code-cell\}\n(.*?)```", page, flags=re.DOTALL) if "by_address" in cell]
+    [code] = [
+        cell
+        for cell in re.findall(r"```\{code-cell\}\n(.*?)```", page, flags=re.DOTALL)
+        if "by_address" in cell
+    ]
     monkeypatch.setattr(divergence, "KINDS", dict(divergence.KINDS))
     monkeypatch.setattr(registry, "ENTRIES", dict(registry.ENTRIES))
     exec(code, {"drmdp": drmdp})

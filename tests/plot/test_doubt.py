@@ -51,7 +51,9 @@ def test_prices_of_pairs_with_marks_where_less_saves_more(model):
     tied = drmdp.Model(kernel[None], costs=[[0, 0], [10, 10]], discount=0.9)
     solution = drmdp.solve(tied, drmdp.Wasserstein(0.1, rectangular="sa"))
     ax = drmdp.plot.prices(solution)
-    np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), np.sort(solution.prices_less[0])[::-1])
+    np.testing.assert_allclose(
+        ax.get_lines()[0].get_xdata(), np.sort(solution.prices_less[0])[::-1]
+    )
 
 
 def test_infinite_prices_levels_and_plans(model):

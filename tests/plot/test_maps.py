@@ -1,4 +1,6 @@
-"""Maps: every state is where it lies, in the colour of what is done there; sets are compared by shares of their sizes."""
+"""Maps: every state is where it lies, in the colour of what is done there; sets are compared by
+shares of their sizes.
+"""
 
 import matplotlib
 import numpy as np
@@ -26,11 +28,15 @@ def walk(places, actions=("left", "right", "up", "down"), terminal=(), cost=1.0)
             kernels[1, s, a, s] += 0.5
             kernels[1, s, a, t] += 0.5
     costs = np.full((S, 4), cost)
-    return drmdp.Model(kernels, costs=costs, discount=0.9, states=places, actions=actions, terminal=list(terminal))
+    return drmdp.Model(
+        kernels, costs=costs, discount=0.9, states=places, actions=actions, terminal=list(terminal)
+    )
 
 
 def test_a_grid_world_is_drawn_as_a_grid():
-    places = [(i, j) for i in range(3) for j in range(4) if (i, j) != (1, 1)][::-1]  # a hole, in an odd order
+    places = [(i, j) for i in range(3) for j in range(4) if (i, j) != (1, 1)][
+        ::-1
+    ]  # a hole, in an odd order
     model = walk(places, terminal=[(2, 3)])
     solution = drmdp.solve(model, drmdp.Wasserstein(0.1))
     ax = drmdp.plot.map(solution)
@@ -46,7 +52,10 @@ def test_a_grid_world_is_drawn_as_a_grid():
         colour = CELLS[used.tolist().index(int(x.argmax()))]
         np.testing.assert_allclose(image[i, j], (*to_rgb(colour), 0.25 + 0.75 * x.max()))
     assert image[1, 1, 3] == 0
-    assert [own.get_text() for own in ax.get_legend().get_texts()] == [*(model.actions[a] for a in used), "no action"]
+    assert [own.get_text() for own in ax.get_legend().get_texts()] == [
+        *(model.actions[a] for a in used),
+        "no action",
+    ]
     assert (ax.get_ylabel(), ax.get_xlabel()) == ("x1", "x2")
     arrows = sum(len(own.U) for own in ax.collections)
     assert arrows == (solution.policy > 0.02).sum()
@@ -77,7 +86,9 @@ def test_other_coordinates_are_points():
     xy = rng.normal(size=(300, 2))
     ax = drmdp.plot.map(solution, xy)
     np.testing.assert_array_equal(ax.collections[0].get_offsets(), xy)
-    np.testing.assert_allclose(ax.collections[0].get_facecolors()[7, :3], to_rgb(CELLS[solution.policy[7].argmax()]))
+    np.testing.assert_allclose(
+        ax.collections[0].get_facecolors()[7, :3], to_rgb(CELLS[solution.policy[7].argmax()])
+    )
     points = drmdp.plot.map(solution, xy, by="values").collections[0]
     np.testing.assert_array_equal(points.get_array(), solution.value)
 
@@ -103,7 +114,9 @@ def test_what_is_no_place_is_refused(coordinates, message):
 
 
 def test_names_with_more_than_two_numbers_are_no_places():
-    model = drmdp.Model(np.full((2, 1, 2), 0.5), costs=[1.0, 2.0], discount=0.5, states=[("a", 1, 2), ("b", 1, 2)])
+    model = drmdp.Model(
+        np.full((2, 1, 2), 0.5), costs=[1.0, 2.0], discount=0.5, states=[("a", 1, 2), ("b", 1, 2)]
+    )
     with pytest.raises(InputError, match="states are not named by two numbers"):
         drmdp.plot.map(drmdp.solve(model, drmdp.Wasserstein(0)))
 
@@ -128,7 +141,7 @@ def test_sets_are_compared_by_shares_of_their_sizes():
         (drmdp.Divergence(0, "burg"), [0, 0.5, 2.0]),
         (drmdp.Reweighting(kind="cvar", level=1.0), [0.25, 0.5, 1.0]),
     ]
-    paths = [drmdp.radius.path(model, ball, radii) for ball, radii in balls]
+    paths = [drmdp.radius.path(model, ambiguity, radii) for ambiguity, radii in balls]
     ax = drmdp.plot.sets(paths)
     lines = ax.get_lines()
     assert [own.get_label() for own in lines] == ["(l2, 2)", "burg, up to 2", "reweighting cvar"]
@@ -136,10 +149,14 @@ def test_sets_are_compared_by_shares_of_their_sizes():
         np.testing.assert_array_equal(own.get_ydata(), path.worst)
     np.testing.assert_allclose(lines[0].get_xdata(), paths[0].fractions)
     np.testing.assert_allclose(lines[1].get_xdata(), [0, 0.25, 1])
-    np.testing.assert_allclose(lines[2].get_xdata(), [1, 2 / 3, 0])  # the smaller the level, the larger the set
+    np.testing.assert_allclose(
+        lines[2].get_xdata(), [1, 2 / 3, 0]
+    )  # the smaller the level, the larger the set
     starts = [own.get_ydata()[np.argmin(own.get_xdata())] for own in lines]
     np.testing.assert_allclose(starts, starts[0], rtol=1e-5)  # all begin at the mean kernel
-    assert [own.get_label() for own in drmdp.plot.sets(paths[:1], names=["$far$"]).get_lines()] == ["$far$"]
+    assert [own.get_label() for own in drmdp.plot.sets(paths[:1], names=["$far$"]).get_lines()] == [
+        "$far$"
+    ]
     other = drmdp.radius.path(drmdp.instances.machine(6), drmdp.Wasserstein(0), [0, 0.1])
     for given, names, message in (
         ([paths[0], other], None, "paths: 1 is of another model than 0"),

@@ -1,4 +1,6 @@
-"""Pictures: what they show is what was found, on the caller's axes or new ones, under the user's names."""
+"""Pictures: what they show is what was found, on the caller's axes or new ones, under the user's
+names.
+"""
 
 from itertools import pairwise
 
@@ -60,7 +62,10 @@ def test_values_are_the_certified_ones_and_those_under_the_mean_kernel(found):
     model, solution = found
     ax = drmdp.plot.values(solution)
     np.testing.assert_array_equal(line(ax, "worst case").get_xdata(), solution.value)
-    assert [own.get_label() for own in ax.get_lines()] == ["under the mean kernel", "worst case"]  # the gap is not seen
+    assert [own.get_label() for own in ax.get_lines()] == [
+        "under the mean kernel",
+        "worst case",
+    ]  # the gap is not seen
     mean = drmdp.policies.under(model, solution.policy, [None])[0]
     np.testing.assert_array_equal(line(ax, "under the mean kernel").get_xdata(), mean)
     assert ax.get_xlabel() == "cost"
@@ -72,8 +77,15 @@ def test_values_of_rewards_have_the_other_side():
     ax = drmdp.plot.values(solution)
     np.testing.assert_array_equal(line(ax, "no policy does better").get_xdata(), solution.upper)
     assert ax.get_xlabel() == "reward"
-    costs = drmdp.solve(drmdp.instances.machine(8), drmdp.Wasserstein(0.5, support="all"), "value-iteration", tol=10.0)
-    np.testing.assert_array_equal(line(drmdp.plot.values(costs), "no policy does better").get_xdata(), costs.lower)
+    costs = drmdp.solve(
+        drmdp.instances.machine(8),
+        drmdp.Wasserstein(0.5, support="all"),
+        "value-iteration",
+        tol=10.0,
+    )
+    np.testing.assert_array_equal(
+        line(drmdp.plot.values(costs), "no policy does better").get_xdata(), costs.lower
+    )
 
 
 def test_of_many_values_those_of_the_states_visited_most_are_shown():
@@ -102,17 +114,27 @@ def test_of_many_states_whole_rows_of_changes_are_shown(sparse):
         drmdp.instances.garnet(80, 2, branching=4, seed=1, sparse=sparse), 3, same_support=True
     )
     solution = drmdp.solve(model, drmdp.Wasserstein(0.3))
-    mean = np.asarray(model.mean_kernel.todense()).reshape(80, -1, 80) if sparse else model.mean_kernel
+    mean = (
+        np.asarray(model.mean_kernel.todense()).reshape(80, -1, 80) if sparse else model.mean_kernel
+    )
     change = np.einsum("sa,sat->st", solution.policy, np.asarray(solution.kernel) - mean)
-    np.testing.assert_allclose(moved(solution, model, np.arange(80)).toarray(), change, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        moved(solution, model, np.arange(80)).toarray(), change, rtol=0, atol=1e-11
+    )
     ax = drmdp.plot.kernel(solution)
-    rows, columns = ([int(name) for name in texts(names)] for names in (ax.get_yticklabels(), ax.get_xticklabels()))
+    rows, columns = (
+        [int(name) for name in texts(names)]
+        for names in (ax.get_yticklabels(), ax.get_xticklabels())
+    )
     shown = np.asarray(ax.images[0].get_array())
     np.testing.assert_allclose(shown, change[np.ix_(rows, columns)], rtol=0, atol=1e-11)
     np.testing.assert_allclose(shown.sum(axis=1), 0, rtol=0, atol=1e-9)
     assert len(columns) <= 40
     assert np.argmax(drmdp.policies.visits(model, solution.policy)) in rows
-    assert (ax.get_ylabel(), ax.get_xlabel()) == (f"from, {len(rows)} of 80 states", "next state, all that change")
+    assert (ax.get_ylabel(), ax.get_xlabel()) == (
+        f"from, {len(rows)} of 80 states",
+        "next state, all that change",
+    )
 
 
 def test_of_one_state_with_very_many_next_states_the_largest_changes_are_shown():
@@ -130,7 +152,9 @@ def test_transitions_are_the_most_bent(found):
         f"{most[0].state}, repair → {most[0].next_state}",
     )
     np.testing.assert_array_equal(line(ax, "worst case").get_xdata(), [one.worst for one in most])
-    np.testing.assert_array_equal(line(ax, "mean kernel").get_xdata(), [one.nominal for one in most])
+    np.testing.assert_array_equal(
+        line(ax, "mean kernel").get_xdata(), [one.nominal for one in most]
+    )
 
 
 def test_curves(found):
@@ -141,7 +165,9 @@ def test_curves(found):
     assert ax.get_yscale() == "log"
     path = drmdp.radius.path(model, drmdp.Wasserstein(0, support="all"), [0, 0.2, 0.4])
     ax = drmdp.plot.radius(path, mark=0.2)
-    np.testing.assert_array_equal(line(ax, "worst case").get_xydata(), np.stack([path.radii, path.worst], axis=1))
+    np.testing.assert_array_equal(
+        line(ax, "worst case").get_xydata(), np.stack([path.radii, path.worst], axis=1)
+    )
     drawn = line(ax, "under the mean kernel")
     np.testing.assert_array_equal(
         drawn.get_xydata()[drawn.get_markevery()], np.stack([path.radii, path.nominal], axis=1)
@@ -153,7 +179,9 @@ def test_curves(found):
 
 
 def test_where_the_policy_jumps_the_curve_has_a_step():
-    """One decision: 1 for sure, or 1.8 with probability one half and what nature adds to that: the better one from 1/18 of moved mass on is the sure one."""
+    """One decision: 1 for sure, or 1.8 with probability one half and what nature adds to that: the
+    better one from 1/18 of moved mass on is the sure one.
+    """
     y = np.zeros((1, 3, 2, 3))
     y[0, 0] = [[0, 1, 0], [0, 0.5, 0.5]]
     y[0, 1:, :] = np.eye(3)[1:, None]
@@ -164,7 +192,8 @@ def test_where_the_policy_jumps_the_curve_has_a_step():
     np.testing.assert_allclose(path.nominal, [0.9, 0.9, 1.0])
     ax = drmdp.plot.radius(path)
     np.testing.assert_allclose(
-        line(ax, "under the mean kernel").get_xydata(), [[0, 0.9], [0.04, 0.9], [0.12, 0.9], [0.12, 1], [0.2, 1]]
+        line(ax, "under the mean kernel").get_xydata(),
+        [[0, 0.9], [0.04, 0.9], [0.12, 0.9], [0.12, 1], [0.2, 1]],
     )
 
 
@@ -208,7 +237,11 @@ def test_a_loaded_solution_needs_its_model_for_nature_only(found, tmp_path):
 def test_names_are_drawn_as_they_are():
     names = ["$\\frac{1$", "a\nb", "x" * 99]
     model = drmdp.Model(
-        np.full((3, 2, 3), 1 / 3), costs=np.zeros((3, 2)), discount=0.5, states=names, actions=["$", "$x$"]
+        np.full((3, 2, 3), 1 / 3),
+        costs=np.zeros((3, 2)),
+        discount=0.5,
+        states=names,
+        actions=["$", "$x$"],
     )
     ax = drmdp.plot.policy(drmdp.solve(model, drmdp.Wasserstein(0.1, support="all")))
     ax.figure.canvas.draw()  # mathematics would fail here
@@ -218,10 +251,14 @@ def test_names_are_drawn_as_they_are():
 def test_time_spent_in_states():
     kernels = np.zeros((3, 1, 3))
     kernels[0, 0, 1] = kernels[1, 0, 2] = kernels[2, 0, 2] = 1
-    model = drmdp.Model(kernels, costs=np.zeros((3, 1)), discount=0.5, initial=[1, 0, 0], terminal=[2])
+    model = drmdp.Model(
+        kernels, costs=np.zeros((3, 1)), discount=0.5, initial=[1, 0, 0], terminal=[2]
+    )
     np.testing.assert_allclose(drmdp.policies.visits(model, [0, 0, 0]), [2 / 3, 1 / 3, 0])
     running = drmdp.Model(kernels, costs=np.zeros((3, 1)), discount=0.5, initial=[1, 0, 0])
-    np.testing.assert_allclose(drmdp.policies.visits(running, [0, 0, 0]), [1 / 2, 1 / 4, 1 / 4], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        drmdp.policies.visits(running, [0, 0, 0]), [1 / 2, 1 / 4, 1 / 4], rtol=0, atol=1e-6
+    )
     np.testing.assert_array_equal(drmdp.policies.most_visited(model, [0, 0, 0], 1), [0])
     np.testing.assert_array_equal(drmdp.policies.most_visited(model, [0, 0, 0], 9), [0, 1])
 
@@ -234,7 +271,9 @@ def test_time_spent_in_states_of_a_large_sparse_model():
         kernel = np.asarray(model.kernels[0].toarray()).reshape(S, 2, S)
         chain = np.einsum("sa,sat->st", policy, kernel)
         found = drmdp.policies.visits(model, policy)
-        assert np.abs(0.5 * model.initial + 0.5 * chain.T @ found - found).sum() < 2e-6  # where the sum ends
+        assert (
+            np.abs(0.5 * model.initial + 0.5 * chain.T @ found - found).sum() < 2e-6
+        )  # where the sum ends
 
 
 def test_notebooks_show_models_and_solutions(found):
@@ -253,15 +292,21 @@ def test_a_small_picture_has_room_for_its_legend_and_its_numbers(found, size):
     """No legend leaves the picture, and no two numbers on an axis touch."""
     model, _ = found
     costly = drmdp.Model(
-        model.kernels, costs=1e4 * model.costs, discount=0.9, states=model.states, actions=model.actions
+        model.kernels,
+        costs=1e4 * model.costs,
+        discount=0.9,
+        states=model.states,
+        actions=model.actions,
     )
     best = drmdp.solve(costly, drmdp.Wasserstein(0.5))
     path = drmdp.radius.path(costly, drmdp.Wasserstein(0.5), radii=3)
     plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.5), 12)
     pictures = (
-        lambda ax: drmdp.plot.values(best, ax=ax), lambda ax: drmdp.plot.radius(path, 0.1, ax=ax),
-        lambda ax: drmdp.plot.convergence(best, ax=ax), lambda ax: drmdp.plot.plan(plan, ax=ax),
-    )  # fmt: skip
+        lambda ax: drmdp.plot.values(best, ax=ax),
+        lambda ax: drmdp.plot.radius(path, 0.1, ax=ax),
+        lambda ax: drmdp.plot.convergence(best, ax=ax),
+        lambda ax: drmdp.plot.plan(plan, ax=ax),
+    )
     for picture in pictures:
         figure, ax = plt.subplots(figsize=size, layout="constrained")
         picture(ax)
@@ -270,7 +315,9 @@ def test_a_small_picture_has_room_for_its_legend_and_its_numbers(found, size):
         assert box.x0 >= 0, picture
         assert box.x1 <= figure.bbox.x1, picture
         texts = [own.get_window_extent() for own in ax.get_xticklabels() if own.get_text()]
-        inside = sorted((own.x0, own.x1) for own in texts if own.x1 > ax.bbox.x0 and own.x0 < ax.bbox.x1)
+        inside = sorted(
+            (own.x0, own.x1) for own in texts if own.x1 > ax.bbox.x0 and own.x0 < ax.bbox.x1
+        )
         assert all(one[1] < other[0] for one, other in pairwise(inside)), picture
         plt.close(figure)
 

@@ -77,14 +77,19 @@ def test_bars_of_a_tornado_are_those_of_the_result(result, by):
     ax, bars = drmdp.plot.tornado(result, by, "second", n=3), result.tornado(by, 1)
     names = [str(name) for name in bars.names[:3]]
     assert texts(ax.get_yticklabels()) == names
-    edges = np.array([[[bar.get_x(), bar.get_x() + bar.get_width()] for bar in side] for side in ax.containers])
+    edges = np.array(
+        [[[bar.get_x(), bar.get_x() + bar.get_width()] for bar in side] for side in ax.containers]
+    )
     low, high = edges.min(axis=(0, 2)), edges.max(axis=(0, 2))
     np.testing.assert_allclose(low, np.minimum(bars.low, bars.base)[:3])
     np.testing.assert_allclose(high, np.maximum(bars.high, bars.base)[:3])
     left, right = ax.get_xlim()
     assert left < low.min()
     assert right > high.max()
-    assert ax.get_ylabel() == {"state": "rows of the state, 3 of 4", "kernel": "kernel, 3 of 6", "label": "label"}[by]
+    assert (
+        ax.get_ylabel()
+        == {"state": "rows of the state, 3 of 4", "kernel": "kernel, 3 of 6", "label": "label"}[by]
+    )
     plt.close(ax.figure)
 
 
@@ -128,7 +133,9 @@ def test_a_small_picture_has_room_for_its_legend_and_its_numbers(result, size):
         assert box.x0 >= 0, draw
         assert box.x1 <= figure.bbox.x1, draw
         shown = [own.get_window_extent() for own in ax.get_xticklabels() if own.get_text()]
-        inside = sorted((own.x0, own.x1) for own in shown if own.x1 > ax.bbox.x0 and own.x0 < ax.bbox.x1)
+        inside = sorted(
+            (own.x0, own.x1) for own in shown if own.x1 > ax.bbox.x0 and own.x0 < ax.bbox.x1
+        )
         assert all(one[1] < other[0] for one, other in pairwise(inside)), draw
         plt.close(figure)
 
@@ -143,9 +150,18 @@ def test_the_optimum_is_seen_in_a_dark_style(result):
 
 def test_what_is_refused(result):
     for call, message in (
-        (lambda: drmdp.plot.over_kernels(result, "gain"), "what: expected 'values' or 'regret', got 'gain'"),
-        (lambda: drmdp.plot.acceptability(7), "result: expected what drmdp.sensitivity found, got 7"),
-        (lambda: drmdp.plot.tornado(result, n=0), "n: expected a whole number of at least 1, got 0"),
+        (
+            lambda: drmdp.plot.over_kernels(result, "gain"),
+            "what: expected 'values' or 'regret', got 'gain'",
+        ),
+        (
+            lambda: drmdp.plot.acceptability(7),
+            "result: expected what drmdp.sensitivity found, got 7",
+        ),
+        (
+            lambda: drmdp.plot.tornado(result, n=0),
+            "n: expected a whole number of at least 1, got 0",
+        ),
         (lambda: drmdp.plot.shares(result, stage=1), "stage"),
     ):
         with pytest.raises(drmdp.InputError, match=message):

@@ -1,4 +1,6 @@
-"""Plans under each kernel, a second outcome of the same plan, plans without draws, and cost-effectiveness."""
+"""Plans under each kernel, a second outcome of the same plan, plans without draws, and
+cost-effectiveness.
+"""
 
 from dataclasses import replace
 from itertools import product
@@ -18,15 +20,21 @@ def stages(seed, rewards=False, n=T):
     terminal = ["c"] if seed % 2 else None
     made = [
         drmdp.Model(
-            rng.dirichlet(np.ones(S), (N, S, A)), **{"rewards" if rewards else "costs": rng.random((S, A))}, discount=0.9, terminal=terminal, **names
+            rng.dirichlet(np.ones(S), (N, S, A)),
+            **{"rewards" if rewards else "costs": rng.random((S, A))},
+            discount=0.9,
+            terminal=terminal,
+            **names,
         )
         for _ in range(n)
-    ]  # fmt: skip
+    ]
     return made, rng
 
 
 def recursion(models, policy, prices, kernels_of, worst=None, final=None):
-    """Backward, with plain loops: values of the user's sign from each stage on; `worst` of all kernels of a state, or of one."""
+    """Backward, with plain loops: values of the user's sign from each stage on; `worst` of all
+    kernels of a state, or of one.
+    """
     v = np.zeros(S) if final is None else np.array(final, dtype=float)
     out = [v]
     for t in reversed(range(len(models))):
@@ -34,7 +42,10 @@ def recursion(models, policy, prices, kernels_of, worst=None, final=None):
         for s in range(S):
             if not models[t].terminal[s]:
                 each = [
-                    sum(policy[t, s, a] * (prices[t][s, a] + 0.9 * (kernel[s, a] @ v)) for a in range(A))
+                    sum(
+                        policy[t, s, a] * (prices[t][s, a] + 0.9 * (kernel[s, a] @ v))
+                        for a in range(A)
+                    )
                     for kernel in kernels_of(models[t])
                 ]
                 new[s] = each[0] if worst is None else worst(each)
@@ -49,7 +60,9 @@ def test_a_second_outcome_is_its_own_recursion(seed):
     policy = rng.dirichlet(np.ones(A), (T, S))
     policy[:, models[0].terminal] = 0
     effects = rng.random((T, S, A))
-    anything = drmdp.Reweighting(kind="any")  # nature takes any mixture of the kernels in a state: the worst one
+    anything = drmdp.Reweighting(
+        kind="any"
+    )  # nature takes any mixture of the kernels in a state: the worst one
     found = drmdp.evaluate(models, anything, policy, rewards=effects)
     expected = recursion(models, policy, effects, lambda model: model.kernels, worst=min)
     assert found.maximise
@@ -58,10 +71,16 @@ def test_a_second_outcome_is_its_own_recursion(seed):
     other = drmdp.evaluate(models, anything, policy, costs=effects)
     worst = min if models[0].maximise else max
     assert np.allclose(
-        other.value, recursion(models, policy, effects, lambda model: model.kernels, worst=worst), rtol=1e-9, atol=1e-12
+        other.value,
+        recursion(models, policy, effects, lambda model: model.kernels, worst=worst),
+        rtol=1e-9,
+        atol=1e-12,
     )
     same = drmdp.evaluate(models, anything, policy, rewards=effects[0])
-    assert np.allclose(same.value, drmdp.evaluate(models, anything, policy, rewards=np.stack([effects[0]] * T)).value)
+    assert np.allclose(
+        same.value,
+        drmdp.evaluate(models, anything, policy, rewards=np.stack([effects[0]] * T)).value,
+    )
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -71,15 +90,21 @@ def test_values_of_plans_under_each_kernel(seed):
     plan = drmdp.finite_horizon(models, drmdp.Wasserstein(0.1), final=final)
     found = drmdp.policies.values(models, drmdp.Wasserstein(0.1), plan)
     prices = [model.costs for model in models]
-    assert np.array_equal(found.worst.value, drmdp.evaluate(models, drmdp.Wasserstein(0.1), plan).value)
+    assert np.array_equal(
+        found.worst.value, drmdp.evaluate(models, drmdp.Wasserstein(0.1), plan).value
+    )
     assert found.by_kernel.shape == (N, T + 1, S)
     for i in range(N):
-        expected = recursion(models, plan.policy, prices, lambda model, i=i: [model.kernels[i]], final=final)
+        expected = recursion(
+            models, plan.policy, prices, lambda model, i=i: [model.kernels[i]], final=final
+        )
         assert np.allclose(found.by_kernel[i], expected, rtol=1e-12)
     mean = recursion(models, plan.policy, prices, lambda model: [model.mean_kernel], final=final)
     assert np.allclose(found.mean, mean, rtol=1e-12)
     effects = rng.random((S, A))
-    second = drmdp.policies.values(models, drmdp.Wasserstein(0.1), plan, rewards=effects)  # final values are costs
+    second = drmdp.policies.values(
+        models, drmdp.Wasserstein(0.1), plan, rewards=effects
+    )  # final values are costs
     expected = recursion(models, plan.policy, [effects] * T, lambda model: [model.kernels[0]])
     assert np.allclose(second.by_kernel[0], expected, rtol=1e-12)
 
@@ -87,9 +112,9 @@ def test_values_of_plans_under_each_kernel(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_best_plan_without_draws_is_the_best_of_all(seed):
     models, _ = stages(seed, rewards=seed % 3 == 0, n=2)
-    ball = drmdp.Wasserstein(0.5, metric="l1")
-    plan = drmdp.finite_horizon(models, ball)
-    found = drmdp.policies.deterministic(models, ball, plan)
+    ambiguity = drmdp.Wasserstein(0.5, metric="l1")
+    plan = drmdp.finite_horizon(models, ambiguity)
+    found = drmdp.policies.deterministic(models, ambiguity, plan)
     assert ((found.policy == 0) | (found.policy == 1)).all()
     n = int((~models[0].terminal).sum())
     best = None
@@ -97,8 +122,12 @@ def test_the_best_plan_without_draws_is_the_best_of_all(seed):
         chosen = np.zeros((2, S, A))
         for k, a in enumerate(actions):
             chosen[k // n, k % n, a] = 1
-        value = drmdp.evaluate(models, ball, chosen).value
-        best = value if best is None else (np.maximum if models[0].maximise else np.minimum)(best, value)
+        value = drmdp.evaluate(models, ambiguity, chosen).value
+        best = (
+            value
+            if best is None
+            else (np.maximum if models[0].maximise else np.minimum)(best, value)
+        )
     assert np.allclose(found.value, best, rtol=1e-6, atol=1e-8)
     sign = -1 if models[0].maximise else 1
     assert np.allclose(found.loss, np.maximum(sign * (found.value - plan.value), 0), atol=1e-8)
@@ -106,20 +135,22 @@ def test_the_best_plan_without_draws_is_the_best_of_all(seed):
 
 def test_a_stationary_policy_has_a_second_outcome_too():
     models, rng = stages(0)
-    effects, ball = rng.random((S, A)), drmdp.Wasserstein(0.2)
+    effects, ambiguity = rng.random((S, A)), drmdp.Wasserstein(0.2)
     policy = [0, 1, 0]
     model = models[0]
     hand = drmdp.Model(model.kernels, rewards=effects, discount=0.9, weights=model.weights)
     assert np.allclose(
-        drmdp.evaluate(model, ball, policy, rewards=effects).value, drmdp.evaluate(hand, ball, policy).value
+        drmdp.evaluate(model, ambiguity, policy, rewards=effects).value,
+        drmdp.evaluate(hand, ambiguity, policy).value,
     )
     assert np.allclose(
-        drmdp.policies.values(model, ball, policy, rewards=effects).by_kernel, drmdp.policies.under(hand, policy, hand)
+        drmdp.policies.values(model, ambiguity, policy, rewards=effects).by_kernel,
+        drmdp.policies.under(hand, policy, hand),
     )
     with pytest.raises(InputError, match="one of costs and rewards"):
-        drmdp.evaluate(model, ball, policy, rewards=effects, costs=effects)
+        drmdp.evaluate(model, ambiguity, policy, rewards=effects, costs=effects)
     with pytest.raises(InputError, match="rewards: expected shape"):
-        drmdp.evaluate(model, ball, policy, rewards=effects.T)
+        drmdp.evaluate(model, ambiguity, policy, rewards=effects.T)
 
 
 @pytest.mark.parametrize("rewards", [False, True])
@@ -155,7 +186,9 @@ def test_cost_effectiveness_by_loops(rewards):
     assert np.isnan(icer[1])
     assert found.to_frame()["policy"].to_list() == list(rules)
     twice = drmdp.policies.cost_effectiveness(
-        models, {"one": rules["never"], "two": rules["never"]}, **{"costs" if rewards else "effects": other}
+        models,
+        {"one": rules["never"], "two": rules["never"]},
+        **{"costs" if rewards else "effects": other},
     )
     assert np.allclose(twice.acceptability([0.0, 1.0]), 0.5)
     rounded = replace(twice, costs=np.array([[0.3] * N, [0.1 + 0.2] * N]), effects=np.zeros((2, N)))
@@ -172,7 +205,11 @@ def test_mistakes_are_named():
     with pytest.raises(InputError, match="reference"):
         drmdp.policies.cost_effectiveness(models, {"a": [0, 0, 0]}, effects=effects, reference="b")
     fewer = drmdp.Model(
-        models[0].kernels[:2], costs=models[0].costs, discount=0.9, states=["a", "b", "c"], actions=["x", "y"]
+        models[0].kernels[:2],
+        costs=models[0].costs,
+        discount=0.9,
+        states=["a", "b", "c"],
+        actions=["x", "y"],
     )
     with pytest.raises(InputError, match="stage 1: it has other kernels than stage 0"):
         drmdp.policies.cost_effectiveness([models[0], fewer], {"a": [0, 0, 0]}, effects=effects)

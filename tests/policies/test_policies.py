@@ -22,7 +22,9 @@ def value_of(model, policy, kernel):
     costs = np.asarray(drmdp_costs(model, kernel))
     x = np.nan_to_num(policy)
     chain = np.einsum("sa,sat->st", x, np.nan_to_num(kernel))
-    value = np.linalg.solve(np.eye(model.n_states) - model.discount * chain, (x * costs).sum(axis=1))
+    value = np.linalg.solve(
+        np.eye(model.n_states) - model.discount * chain, (x * costs).sum(axis=1)
+    )
     return -value if model.maximise else value
 
 
@@ -39,7 +41,9 @@ def observed(model):
     """(N, S, A, S)."""
     kernels = model.kernels
     if model.is_sparse:
-        kernels = np.stack([k.toarray().reshape(model.n_states, model.n_actions, model.n_states) for k in kernels])
+        kernels = np.stack(
+            [k.toarray().reshape(model.n_states, model.n_actions, model.n_states) for k in kernels]
+        )
     return np.where(model.available[:, :, None], np.nan_to_num(kernels), 0)
 
 
@@ -47,7 +51,9 @@ def observed(model):
 
 
 def test_the_mean_kernel_of_very_many_states_is_no_array(monkeypatch):
-    """A model that was made of arrays keeps what is there; its mean kernel as an array would be thousands of times larger."""
+    """A model that was made of arrays keeps what is there; its mean kernel as an array would be
+    thousands of times larger.
+    """
     model = instances.grid(25, n_kernels=3)
     x = np.full((25, 4), 0.25)
     expected = policies.under(model, x, [None])
@@ -61,13 +67,17 @@ def test_three_values_of_any_policy():
         model = case.model
         x = np.where(model.available, np.random.default_rng(1).random(model.available.shape), 0)
         x /= np.maximum(x.sum(axis=1, keepdims=True), 1e-300)
-        scale = np.abs(drmdp.evaluate(model, case.ball, x).value).max()
-        found = policies.values(model, case.ball, x, tol=1e-6 * max(scale, 1e-300))
+        scale = np.abs(drmdp.evaluate(model, case.ambiguity, x).value).max()
+        found = policies.values(model, case.ambiguity, x, tol=1e-6 * max(scale, 1e-300))
         kernels = observed(model)
         for i in range(model.n_kernels):
-            assert np.allclose(found.by_kernel[i], value_of(model, x, kernels[i]), rtol=0, atol=1e-9 * scale), case.name
+            assert np.allclose(
+                found.by_kernel[i], value_of(model, x, kernels[i]), rtol=0, atol=1e-9 * scale
+            ), case.name
         mean = np.tensordot(model.weights, kernels, axes=1)
-        assert np.allclose(found.mean, value_of(model, x, mean), rtol=0, atol=1e-9 * scale), case.name
+        assert np.allclose(found.mean, value_of(model, x, mean), rtol=0, atol=1e-9 * scale), (
+            case.name
+        )
         sign = -1 if model.maximise else 1
         assert (sign * found.mean <= sign * found.worst.value + 1e-9 * scale).all(), case.name
         at_nature = policies.under(model, x, [found.worst.kernel])[0]
@@ -92,7 +102,9 @@ def test_kernels_of_any_form():
     large = instances.garnet(2100, 2, branching=3, sparse=True)
     y = np.full((2100, 2), 0.5)
     chain = (sparse.kron(sparse.eye_array(2100), np.full((1, 2), 0.5)) @ large.mean_kernel).tocsc()
-    exact = sparse.linalg.spsolve(sparse.eye_array(2100).tocsc() - 0.8 * chain, (y * large.costs).sum(axis=1))
+    exact = sparse.linalg.spsolve(
+        sparse.eye_array(2100).tocsc() - 0.8 * chain, (y * large.costs).sum(axis=1)
+    )
     found = policies.under(large, y, [None])[0]
     assert np.allclose(-found if large.maximise else found, exact, rtol=0, atol=1e-7)
 
@@ -104,19 +116,22 @@ def test_kernels_of_any_form():
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_best_deterministic_policy_of_all(pair, kind):
     model = small(**KINDS[kind], seed=5)
-    ball = Wasserstein(0.4 * Wasserstein(0, *pair, support="all").saturation(model).max(), *pair, support="all")
-    solution = drmdp.solve(model, ball)
-    found = policies.deterministic(model, ball, solution)
+    ambiguity = Wasserstein(
+        0.4 * Wasserstein(0, *pair, support="all").saturation(model).max(), *pair, support="all"
+    )
+    solution = drmdp.solve(model, ambiguity)
+    found = policies.deterministic(model, ambiguity, solution)
     sign = -1 if model.maximise else 1
     assert set(np.unique(found.policy)) <= {0, 1}
-    worst = drmdp.evaluate(model, ball, found.policy)
+    worst = drmdp.evaluate(model, ambiguity, found.policy)
     assert np.abs(worst.value - found.value).max() <= 2e-6
     optimum = solution.upper if model.maximise else solution.lower
     assert np.allclose(found.loss, sign * (found.value - optimum), rtol=0, atol=1e-9)
     if pair == ("l2", 2) or kind == "dense":  # 3·2·3·3 policies
         choices = [np.flatnonzero(row) for row in model.available[:4]]
         every = [
-            sign * drmdp.evaluate(model, ball, [*chosen, 0], tol=1e-5).value for chosen in itertools.product(*choices)
+            sign * drmdp.evaluate(model, ambiguity, [*chosen, 0], tol=1e-5).value
+            for chosen in itertools.product(*choices)
         ]
         assert np.allclose(sign * found.value, np.min(every, axis=0), atol=3e-5)
 
@@ -128,9 +143,11 @@ def test_the_best_deterministic_policy_of_all(pair, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_losses_are_those_of_one_action(pair, kind):
     model = small(**KINDS[kind], seed=2)
-    ball = Wasserstein(0.3 * Wasserstein(0, *pair, support="all").saturation(model).max(), *pair, support="all")
-    solution = drmdp.solve(model, ball, tol=1e-7)
-    found = policies.near_optimal(model, ball, solution, loss=0.2)
+    ambiguity = Wasserstein(
+        0.3 * Wasserstein(0, *pair, support="all").saturation(model).max(), *pair, support="all"
+    )
+    solution = drmdp.solve(model, ambiguity, tol=1e-7)
+    found = policies.near_optimal(model, ambiguity, solution, loss=0.2)
     sign = -1 if model.maximise else 1
     for a in range(3):
         alone = model.available.copy()
@@ -140,16 +157,23 @@ def test_losses_are_those_of_one_action(pair, kind):
         kernels = model.kernels
         costs = {"rewards": -model.costs} if model.maximise else {"costs": model.costs}
         one = drmdp.Model(
-            kernels, **costs, discount=0.9, available=alone | model.terminal[:, None], terminal=model.terminal
+            kernels,
+            **costs,
+            discount=0.9,
+            available=alone | model.terminal[:, None],
+            terminal=model.terminal,
         )
-        # nature's budget at a state is shared by its actions; unplayed ones take none, so a model with one action has the same value
-        step = drmdp.bellman(one, ball, solution.value, backend="conic")
+        # nature's budget at a state is shared by its actions; unplayed ones take none, so a model
+        # with one action has the same value
+        step = drmdp.bellman(one, ambiguity, solution.value, backend="conic")
         assert np.allclose(found.value[own, a], step.value[own], rtol=0, atol=1e-6)
     loss = sign * (found.value - (solution.upper if model.maximise else solution.lower)[:, None])
-    assert np.allclose(found.loss[model.available], np.maximum(loss[model.available], 0), rtol=0, atol=1e-12)
+    assert np.allclose(
+        found.loss[model.available], np.maximum(loss[model.available], 0), rtol=0, atol=1e-12
+    )
     assert np.isinf(found.loss[~model.available]).all()
     limit = np.sort(found.loss.ravel())[6]
-    assert policies.near_optimal(model, ball, solution, loss=limit).near.sum() == 7
+    assert policies.near_optimal(model, ambiguity, solution, loss=limit).near.sum() == 7
 
 
 # ---------------------------------------------------------------------- nature
@@ -225,17 +249,20 @@ def test_seeds_starts_stages_and_next_state_costs():
     by_next = np.random.default_rng(0).random((5, 3, 5))
     for given in (by_next, sparse.csr_array(by_next.reshape(15, 5))):
         rows = [
-            sparse.csr_array(k.reshape(15, 5)) for k in np.random.default_rng(1).dirichlet(np.ones(5), size=(2, 5, 3))
+            sparse.csr_array(k.reshape(15, 5))
+            for k in np.random.default_rng(1).dirichlet(np.ones(5), size=(2, 5, 3))
         ]
         moved = drmdp.Model(rows, costs=given, discount=0.9)
         found = drmdp.simulate(moved, np.full((5, 3), 1 / 3), n=30, steps=10)
-        assert np.allclose(found.costs, by_next[found.states[:, :-1], found.actions, found.states[:, 1:]])
+        assert np.allclose(
+            found.costs, by_next[found.states[:, :-1], found.actions, found.states[:, 1:]]
+        )
 
 
 # ---------------------------------------------------------------------- mistakes
 
 
-def unknown_cost(model, ball):
+def unknown_cost(model, ambiguity):
     rows = np.zeros((2, 1, 2))
     rows[:, 0, 0] = 1
     costs = np.array([[[1.0, np.nan]], [[1.0, 2.0]]])
@@ -245,19 +272,46 @@ def unknown_cost(model, ball):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m, b: policies.under(m, [0] * 5, [7]), "kernels: 0: expected a number from 0 to 3, got 7"),
-        (lambda m, b: policies.under(m, [0] * 5, [np.ones((2, 2))]), r"kernels: 0: expected shape \(5, 3, 5\)"),
-        (lambda m, b: policies.under(m, [0] * 5, -m.kernels), "probabilities must be finite and not negative, got -"),
+        (
+            lambda m, b: policies.under(m, [0] * 5, [7]),
+            "kernels: 0: expected a number from 0 to 3, got 7",
+        ),
+        (
+            lambda m, b: policies.under(m, [0] * 5, [np.ones((2, 2))]),
+            r"kernels: 0: expected shape \(5, 3, 5\)",
+        ),
+        (
+            lambda m, b: policies.under(m, [0] * 5, -m.kernels),
+            "probabilities must be finite and not negative, got -",
+        ),
         (unknown_cost, "state 0, action 0, next state 1 has probability 0.5, its cost is unknown"),
-        (lambda m, b: policies.near_optimal(m, b, drmdp.solve(m, b), -1), "loss must not be negative, got -1.0"),
-        (lambda m, b: policies.deterministic(small(seed=9), b, drmdp.solve(m, b)), "the solution is of another model"),
-        (lambda m, b: policies.bent(m, None, n=0), "n: expected a whole number of at least 1, got 0"),
-        (lambda m, b: drmdp.simulate(m, [0] * 5, n=0), "n: expected a whole number of at least 1, got 0"),
+        (
+            lambda m, b: policies.near_optimal(m, b, drmdp.solve(m, b), -1),
+            "loss must not be negative, got -1.0",
+        ),
+        (
+            lambda m, b: policies.deterministic(small(seed=9), b, drmdp.solve(m, b)),
+            "the solution is of another model",
+        ),
+        (
+            lambda m, b: policies.bent(m, None, n=0),
+            "n: expected a whole number of at least 1, got 0",
+        ),
+        (
+            lambda m, b: drmdp.simulate(m, [0] * 5, n=0),
+            "n: expected a whole number of at least 1, got 0",
+        ),
         (lambda m, b: drmdp.simulate(m, [0] * 5, start=9), "start: unknown state 9"),
-        (lambda m, b: drmdp.simulate(m, np.zeros((2, 5, 3)), steps=3), "steps: the plan has 2 stages, got 3 steps"),
-        (lambda m, b: drmdp.simulate(m, [0] * 5, "mean"), "kernel: unknown kernel 'mean'; known: 0, 1, 2, 3"),
+        (
+            lambda m, b: drmdp.simulate(m, np.zeros((2, 5, 3)), steps=3),
+            "steps: the plan has 2 stages, got 3 steps",
+        ),
+        (
+            lambda m, b: drmdp.simulate(m, [0] * 5, "mean"),
+            "kernel: unknown kernel 'mean'; known: 0, 1, 2, 3",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_named(call, message):
     with pytest.raises(InputError, match=message):
         call(small(), replace(Wasserstein(0, support="all"), radius=0.1))

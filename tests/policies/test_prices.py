@@ -49,7 +49,9 @@ def compared(rng, name, criterion, nature="adversarial", rectangular=None):
 @pytest.mark.parametrize("criterion", doubt.CRITERIA)
 def test_prices_are_derivatives_of_values(criterion):
     rng = np.random.default_rng([3, doubt.CRITERIA.index(criterion)])
-    errors = [compared(rng, name, criterion) for name in NAMES[:: 3 if criterion != "discounted" else 1]]
+    errors = [
+        compared(rng, name, criterion) for name in NAMES[:: 3 if criterion != "discounted" else 1]
+    ]
     known = [error for error in errors if error is not None]
     assert len(known) >= 0.9 * len(errors)
     assert max(known) < 1e-4
@@ -70,7 +72,12 @@ def test_a_nature_that_helps_has_prices_of_the_other_sign(name):
 def test_prices_of_many_problems(seed):
     rng = np.random.default_rng([11, seed])
     errors = [
-        compared(rng, name, doubt.CRITERIA[(seed + k) % 6], "cooperative" if rng.random() < 0.2 else "adversarial")
+        compared(
+            rng,
+            name,
+            doubt.CRITERIA[(seed + k) % 6],
+            "cooperative" if rng.random() < 0.2 else "adversarial",
+        )
         for k in range(4)
         for name in NAMES
     ]
@@ -87,11 +94,15 @@ def test_a_margin_of_intervals_has_prices():
     solution = doubt.solved(model, ambiguity, "discounted")
     for s in range(doubt.S):
         left, right = doubt.differences(model, ambiguity, "discounted", (s,), 1e-6)
-        np.testing.assert_allclose([solution.prices[s], solution.prices_less[s]], [right, left], rtol=1e-4)
+        np.testing.assert_allclose(
+            [solution.prices[s], solution.prices_less[s]], [right, left], rtol=1e-4
+        )
 
 
 def test_kinks_have_two_prices():
-    """Total variation of 1/4 has moved all mass of the best next state: from here on it is that of the second."""
+    """Total variation of 1/4 has moved all mass of the best next state: from here on it is that of
+    the second.
+    """
     kernel = np.array([[[0.25, 0.25, 0.5]], [[0, 0, 1]], [[0, 0, 1]]])
     ends = {"terminal": {1: 10.0, 2: 20.0}, "initial": [1, 0, 0]}
     model = drmdp.Model(kernel[None], costs=np.zeros((3, 1)), discount=0.5, **ends)
@@ -105,7 +116,9 @@ def test_kinks_have_two_prices():
 @pytest.mark.parametrize("rectangular", ["s", "sa"])
 @pytest.mark.parametrize("kind", ["tv", "l1", "linf", "intervals"])
 def test_at_kinks_each_side_has_its_price(kind, rectangular):
-    """Probabilities and radii are eighths, so that she has just emptied a next state, or filled one."""
+    """Probabilities and radii are eighths, so that she has just emptied a next state, or filled
+    one.
+    """
     rng = np.random.default_rng([7, len(kind)])
     S, A, kinks = 5, 2, 0
     for _ in range(8):
@@ -117,13 +130,17 @@ def test_at_kinks_each_side_has_its_price(kind, rectangular):
         elif kind == "intervals":
             ambiguity = drmdp.Intervals.of(model, rng.integers(1, 3, S) / 8)
         else:
-            ambiguity = drmdp.Wasserstein(eighths * (2 if kind == "l1" else 1), kind, rectangular=rectangular)
+            ambiguity = drmdp.Wasserstein(
+                eighths * (2 if kind == "l1" else 1), kind, rectangular=rectangular
+            )
         solution = drmdp.solve(model, ambiguity, tol=1e-11)
         more, less = solution.prices, solution.prices_less
         for place in map(tuple, np.argwhere(less > 1e-9)[:3]):
             left, right = doubt.differences(model, ambiguity, "discounted", place, 1e-6)
             kinks += less[place] > 1.001 * more[place]
-            np.testing.assert_allclose([more[place], less[place]], [right, left], atol=1e-3 * less[place])
+            np.testing.assert_allclose(
+                [more[place], less[place]], [right, left], atol=1e-3 * less[place]
+            )
     assert kinks >= 4
 
 
@@ -137,7 +154,9 @@ def test_actions_that_tie():
     np.testing.assert_allclose(solution.prices_less, [[left, left], [0, 0]], rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "burg" not in name and "cvar" not in name])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if "burg" not in name and "cvar" not in name]
+)
 @pytest.mark.parametrize("rectangular", ["s", "sa"])
 def test_beyond_saturation_doubt_costs_nothing(name, rectangular):
     model = doubt.model_of(np.random.default_rng(1), "discounted")
@@ -183,7 +202,9 @@ def test_levels_have_prices_by_the_level():
         certain.prices.sum(), model.initial @ (certain.value - of(0.9999).value) / 1e-4, rtol=1e-3
     )
     kink = of(0.75)  # two of the kernels, wherever the large one is the worst or the best
-    np.testing.assert_allclose(kink.prices.sum(), model.initial @ (kink.value - of(0.7499).value) / 1e-4, rtol=1e-3)
+    np.testing.assert_allclose(
+        kink.prices.sum(), model.initial @ (kink.value - of(0.7499).value) / 1e-4, rtol=1e-3
+    )
     np.testing.assert_allclose(
         kink.prices_less.sum(), model.initial @ (of(0.7501).value - kink.value) / 1e-4, rtol=1e-3
     )
@@ -199,11 +220,15 @@ def test_states_that_never_arrive_have_no_price(minimise):
     kernel[1, 0, [0, 3, 4]] = 0.3, 0.3, 0.4
     kernel[2, 0, [2, 3]] = kernel[3, 0, [2, 3]] = 0.5
     kernel[1, 0, 2], kernel[1, 0, 3], kernel[4, 0, 4] = 0.3, 0.0, 1.0
-    model = drmdp.Model(kernel[None], costs=np.zeros((5, 1)), discount=1.0, initial=[0.6, 0.2, 0.2, 0, 0])
+    model = drmdp.Model(
+        kernel[None], costs=np.zeros((5, 1)), discount=1.0, initial=[0.6, 0.2, 0.2, 0, 0]
+    )
     radii = np.full(5, 0.05)
 
     def of(radii):
-        return drmdp.reach(model, drmdp.Divergence(radii, "kl"), target=[4], minimise=minimise, tol=1e-10)
+        return drmdp.reach(
+            model, drmdp.Divergence(radii, "kl"), target=[4], minimise=minimise, tol=1e-10
+        )
 
     solution = of(radii)
     assert not solution.prices[2:].any()
@@ -221,7 +246,9 @@ def test_a_large_level_of_values_costs_no_digits(rectangular):
         model = doubt.model_of(np.random.default_rng(10), "discounted")
         given = {name: getattr(model, name) for name in ("weights", "initial", "available")}
         moved = drmdp.Model(model.kernels, costs=model.costs + level, discount=0.9, **given)
-        found.append(drmdp.solve(moved, drmdp.Divergence(0.1, rectangular=rectangular), rtol=1e-15).prices)
+        found.append(
+            drmdp.solve(moved, drmdp.Divergence(0.1, rectangular=rectangular), rtol=1e-15).prices
+        )
     np.testing.assert_allclose(*found, rtol=1e-4)
 
 
@@ -229,12 +256,18 @@ def test_the_unit_of_a_ground_does_not_matter():
     model = doubt.model_of(np.random.default_rng(9), "discounted")
     positions = np.array(doubt.LINE[1])
     found = [
-        unit * drmdp.solve(model, drmdp.Wasserstein(unit * 0.2, "transport", ground=("line", unit * positions))).prices
+        unit
+        * drmdp.solve(
+            model, drmdp.Wasserstein(unit * 0.2, "transport", ground=("line", unit * positions))
+        ).prices
         for unit in (1.0, 1e-7, 1e6)
     ]
     np.testing.assert_allclose(found[1:], [found[0]] * 2, rtol=1e-4)
     free = [
-        unit * drmdp.solve(model, drmdp.Wasserstein(0.0, "transport", ground=("line", unit * positions))).prices
+        unit
+        * drmdp.solve(
+            model, drmdp.Wasserstein(0.0, "transport", ground=("line", unit * positions))
+        ).prices
         for unit in (1.0, 1e-7)
     ]
     np.testing.assert_allclose(*free, rtol=1e-4)
@@ -249,7 +282,10 @@ def test_one_next_state_terminal_and_unavailable_have_no_price():
     available[2, 1] = False
     costs = np.arange(8.0).reshape(4, 2)
     model = drmdp.Model(kernel, costs=costs, discount=0.9, terminal=[3], available=available)
-    for ambiguity in (drmdp.Divergence(0.0, "kl", rectangular="sa"), drmdp.Wasserstein(0.1, rectangular="sa")):
+    for ambiguity in (
+        drmdp.Divergence(0.0, "kl", rectangular="sa"),
+        drmdp.Wasserstein(0.1, rectangular="sa"),
+    ):
         solution = drmdp.solve(model, ambiguity)
         assert not solution.prices[[1, 3]].any()
         assert not solution.prices[2, 1]
@@ -257,7 +293,7 @@ def test_one_next_state_terminal_and_unavailable_have_no_price():
 
 
 def test_a_price_is_that_of_two_sweeps_and_one_linear_system(monkeypatch):
-    exact = importlib.import_module("drmdp.bellman.exact")
+    exact = importlib.import_module("drmdp.operators.exact")
     made = {"sweeps": 0, "systems": 0}
 
     def counted(kind, function):
@@ -272,8 +308,12 @@ def test_a_price_is_that_of_two_sweeps_and_one_linear_system(monkeypatch):
         solution = drmdp.solve(model, drmdp.Divergence(0.1, rectangular=rectangular))
         made.update(sweeps=0, systems=0)
         with monkeypatch.context() as patch:
-            patch.setattr(exact.ExactOperator, "_sweep", counted("sweeps", exact.ExactOperator._sweep))
-            patch.setattr(prices_module.linear, "solve", counted("systems", prices_module.linear.solve))
+            patch.setattr(
+                exact.ExactOperator, "_sweep", counted("sweeps", exact.ExactOperator._sweep)
+            )
+            patch.setattr(
+                prices_module.linear, "solve", counted("systems", prices_module.linear.solve)
+            )
             prices = solution.prices
             assert made == {"sweeps": 2, "systems": 1}
             assert solution.prices is prices  # once
@@ -282,14 +322,18 @@ def test_a_price_is_that_of_two_sweeps_and_one_linear_system(monkeypatch):
 
 
 def test_large_chains_give_the_same(monkeypatch):
-    exact = importlib.import_module("drmdp.bellman.exact")
+    rows = importlib.import_module("drmdp.operators.nature_rows")
     found = []
-    for dense in (exact.DENSE, 10):
-        monkeypatch.setattr(exact, "DENSE", dense)
-        model = drmdp.instances.perturb(drmdp.instances.garnet(40, 3, 5, seed=0, discount=0.95), n_kernels=3)
+    for dense in (rows.DENSE, 10):
+        monkeypatch.setattr(rows, "DENSE", dense)
+        model = drmdp.instances.perturb(
+            drmdp.instances.garnet(40, 3, 5, seed=0, discount=0.95), n_kernels=3
+        )
         found.append(
             [
-                drmdp.solve(model, drmdp.Wasserstein(0.1, support=support), criterion=criterion, tol=1e-9).prices
+                drmdp.solve(
+                    model, drmdp.Wasserstein(0.1, support=support), criterion=criterion, tol=1e-9
+                ).prices
                 for support in ("observed", "all")
                 for criterion in (None, "average")
             ]
@@ -323,7 +367,9 @@ def test_a_plan_that_was_given_has_prices():
         radii = rng.uniform(0.05, 0.1, shape)
 
         def worst(radii, rectangular=rectangular):
-            return drmdp.evaluate(model, drmdp.Divergence(radii, "burg", rectangular=rectangular), policy)
+            return drmdp.evaluate(
+                model, drmdp.Divergence(radii, "burg", rectangular=rectangular), policy
+            )
 
         plan, place = worst(radii), (1, 0)[: len(shape)]
         step = np.zeros(shape)
@@ -336,7 +382,9 @@ def test_what_has_no_price_says_why(tmp_path):
     model = doubt.model_of(np.random.default_rng(0), "discounted")
     solution = drmdp.solve(model, drmdp.Wasserstein(0.1))
     solution.save(tmp_path / "solution.npz")
-    with pytest.raises(drmdp.InputError, match=r"prices: a loaded solution .* solve with start=solution"):
+    with pytest.raises(
+        drmdp.InputError, match=r"prices: a loaded solution .* solve with start=solution"
+    ):
         drmdp.Solution.load(tmp_path / "solution.npz").prices  # noqa: B018
     plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.1), stages=2)
     plan.save(tmp_path / "plan.npz")
@@ -354,7 +402,9 @@ def test_what_has_no_price_says_why(tmp_path):
 def test_prices_of_averages_per_unit_of_time():
     rng = np.random.default_rng(0)
     lasts = {"discount": 1.0, "sojourn": 0.5 + rng.random((5, 2))}
-    model = drmdp.Model(rng.dirichlet(np.ones(5), size=(3, 5, 2)), costs=rng.random((5, 2)), **lasts)
+    model = drmdp.Model(
+        rng.dirichlet(np.ones(5), size=(3, 5, 2)), costs=rng.random((5, 2)), **lasts
+    )
 
     def solved(radii):
         return drmdp.solve(model, drmdp.Wasserstein(radii), criterion="average", rtol=1e-11)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import drmdp
-from drmdp.policies.single import plan_singles
+from drmdp.policies.single_kernels import plan_singles
 
 CRITERIA = ("discounted", "pairs", "total", "average", "stages")
 KINDS = (
@@ -25,9 +25,14 @@ KINDS = (
 
 
 def drawn(rng, kind, criterion):
-    """A small model, and what brute force needs of it: rows (N, S, A, S), costs (N, S, A) as costs, and so on."""
+    """A small model, and what brute force needs of it: rows (N, S, A, S), costs (N, S, A) as costs,
+    and so on.
+    """
     S, A, N = int(rng.integers(2, 5)), int(rng.integers(2, 4)), int(rng.integers(2, 6))
-    S, A, N = (1 if kind == f"one {name}" else n for name, n in (("state", S), ("action", A), ("kernel", N)))
+    S, A, N = (
+        1 if kind == f"one {name}" else n
+        for name, n in (("state", S), ("action", A), ("kernel", N))
+    )
     maximise = bool(rng.integers(2))
     terminal = np.zeros(S, dtype=bool)
     if S > 1 and (criterion == "total" or (kind == "terminal" and criterion != "average")):
@@ -47,7 +52,10 @@ def drawn(rng, kind, criterion):
     if kind == "masks" and A > 1:
         available[np.arange(S), rng.integers(A, size=S)] = rng.random(S) < 0.5
     if kind == "ties":  # the last action is the first one again, but for rounding
-        rows[:, :, -1], costs[:, -1] = rows[:, :, 0], costs[:, 0] + 1e-13 * rng.random(costs[:, 0].shape)
+        rows[:, :, -1], costs[:, -1] = (
+            rows[:, :, 0],
+            costs[:, 0] + 1e-13 * rng.random(costs[:, 0].shape),
+        )
     weights = rng.dirichlet(np.ones(N))
     if kind == "zero weights" and N > 1:
         weights[0] = 0.0
@@ -64,7 +72,11 @@ def drawn(rng, kind, criterion):
         discount = rng.uniform(0.1, 0.95, (S, A))
     sign = -1.0 if maximise else 1.0
     told = {"rewards" if maximise else "costs": sign * costs}
-    final = {int(s): sign * ends[s] for s in np.flatnonzero(terminal)} if criterion != "stages" else terminal
+    final = (
+        {int(s): sign * ends[s] for s in np.flatnonzero(terminal)}
+        if criterion != "stages"
+        else terminal
+    )
     model = drmdp.Model(
         rows,
         **told,
@@ -74,7 +86,11 @@ def drawn(rng, kind, criterion):
         available=available,
         terminal=final if terminal.any() else None,
     )
-    prices = np.einsum("nsat,sat->nsa", rows, costs) if costs.ndim == 3 else np.broadcast_to(costs, (N, S, A))
+    prices = (
+        np.einsum("nsat,sat->nsa", rows, costs)
+        if costs.ndim == 3
+        else np.broadcast_to(costs, (N, S, A))
+    )
     open_ = available & ~terminal[:, None]
     rows = np.where(open_[:, :, None], rows, 0.0)
     return model, rows, np.where(open_, prices, 0.0), (ends if criterion != "stages" else 0 * ends)
@@ -84,18 +100,25 @@ def all_policies(model):
     """Every deterministic policy, (K, S, A)."""
     choices = [np.flatnonzero(own) if own.any() else [-1] for own in model.available]
     return np.stack(
-        [np.arange(model.n_actions) == np.array(own)[:, None] for own in itertools.product(*choices)]
+        [
+            np.arange(model.n_actions) == np.array(own)[:, None]
+            for own in itertools.product(*choices)
+        ]
     ).astype(float)
 
 
 def solved(model, rows, costs, ends, x, rate):
     """Values (S,) of a policy under one kernel, as costs."""
     chain = np.einsum("sa,sat->st", x, (rate if np.ndim(rate) == 0 else rate[:, :, None]) * rows)
-    return np.linalg.solve(np.eye(len(chain)) - chain, np.where(model.terminal, ends, (x * costs).sum(axis=1)))
+    return np.linalg.solve(
+        np.eye(len(chain)) - chain, np.where(model.terminal, ends, (x * costs).sum(axis=1))
+    )
 
 
 def followed(model, rows, costs, ends, x, criterion):
-    """Mean over the start of a policy or plan under one kernel: stationary distributions for averages, and plans from the first stage on."""
+    """Mean over the start of a policy or plan under one kernel: stationary distributions for
+    averages, and plans from the first stage on.
+    """
     if criterion == "average":
         n = model.n_states
         flow = np.vstack([np.eye(n) - np.einsum("sa,sat->ts", x, rows), np.ones(n)])
@@ -113,7 +136,9 @@ def followed(model, rows, costs, ends, x, criterion):
 
 
 def optima(model, rows, costs, ends, criterion):
-    """Best policy under one kernel by enumeration, and which actions are optimal: (S, A), of plans (T, S, A); and whether these are single."""
+    """Best policy under one kernel by enumeration, and which actions are optimal: (S, A), of plans
+    (T, S, A); and whether these are single.
+    """
     if criterion == "stages":
         value, plan, flags = np.zeros(model.n_states), [], []
         for _ in range(STAGES):
@@ -126,10 +151,14 @@ def optima(model, rows, costs, ends, criterion):
     table = np.stack([solved(model, rows, costs, ends, x, rate) for x in all_policies(model)])
     best = table.min(axis=0)
     ahead = (
-        (rate if np.ndim(rate) == 0 else rate[:, :, None]) * rows @ (best if criterion != "average" else best - best[0])
+        (rate if np.ndim(rate) == 0 else rate[:, :, None])
+        * rows
+        @ (best if criterion != "average" else best - best[0])
     )
     q = np.where(model.available, costs + ahead, np.inf)
-    flags = (q <= q.min(axis=1, keepdims=True) + (1e-4 if criterion == "average" else 1e-8)) & model.available
+    flags = (
+        q <= q.min(axis=1, keepdims=True) + (1e-4 if criterion == "average" else 1e-8)
+    ) & model.available
     return all_policies(model)[(table - best).max(axis=1).argmin()], flags
 
 
@@ -161,7 +190,13 @@ def check(seed):
 
     def table(policies):
         return np.array(
-            [[followed(model, y, c, ends, x, criterion) for y, c in zip(rows, costs, strict=True)] for x in policies]
+            [
+                [
+                    followed(model, y, c, ends, x, criterion)
+                    for y, c in zip(rows, costs, strict=True)
+                ]
+                for x in policies
+            ]
         )
 
     v, own = table(given), table(best_plans)
@@ -176,10 +211,16 @@ def check(seed):
     apart = np.sort(v, axis=0)
     if (apart[1] - apart[0] > 1e-5 * size).all():
         first = v.argmin(axis=0)
-        np.testing.assert_allclose(result.acceptability, [w[first == k].sum() for k in range(3)], atol=1e-12)
-    share = sum(w[i] * flags[i] / np.maximum(flags[i].sum(axis=-1, keepdims=True), 1) for i in range(N))
+        np.testing.assert_allclose(
+            result.acceptability, [w[first == k].sum() for k in range(3)], atol=1e-12
+        )
+    share = sum(
+        w[i] * flags[i] / np.maximum(flags[i].sum(axis=-1, keepdims=True), 1) for i in range(N)
+    )
     np.testing.assert_allclose(result.share, share, atol=1e-12)
-    np.testing.assert_allclose(result.share.sum(axis=-1), np.broadcast_to(~model.terminal, shape[:-1]), atol=1e-12)
+    np.testing.assert_allclose(
+        result.share.sum(axis=-1), np.broadcast_to(~model.terminal, shape[:-1]), atol=1e-12
+    )
     heavy = w > 0
     least = min((v @ w).min(), (own[heavy] @ w).min())
     if all((flags[i].sum(axis=-1) <= 1).all() for i in np.flatnonzero(heavy)):
@@ -193,7 +234,9 @@ def check(seed):
         assert result.evpi >= exact - w @ best - near["atol"]
     among = v @ w
     evpi_given = among.min() - w @ v.min(axis=0)
-    evppi = among.min() - sum((v[:, own] @ w[own]).min() for own in (np.array(labels) == g for g in set(labels)))
+    evppi = among.min() - sum(
+        (v[:, own] @ w[own]).min() for own in (np.array(labels) == g for g in set(labels))
+    )
     assert result.evpi_given == pytest.approx(evpi_given, abs=near["atol"])
     assert result.evppi == pytest.approx(evppi, abs=near["atol"])
     slack = 1e-12 * size
@@ -229,7 +272,9 @@ def noisy(seed=0, n_states=6, n_actions=3, n_kernels=4, **more):
 
 
 def test_knowing_the_kernel_may_be_worth_more_to_whoever_chooses_among_bad_policies():
-    """Two kernels, each good for one of two bad policies, and a third policy that is best for both."""
+    """Two kernels, each good for one of two bad policies, and a third policy that is best for
+    both.
+    """
     there = np.zeros((2, 3, 3, 3))
     there[:, 1:, :, 1:] = 0.5
     there[0, 0, 0, 1] = there[0, 0, 1, 2] = there[1, 0, 0, 2] = there[1, 0, 1, 1] = 1.0
@@ -249,7 +294,9 @@ def test_optima_of_kernels_of_weight_0_are_no_candidates():
         kernels[i, 0, np.arange(3), there] = 1
     costs = np.repeat([[0.0], [0], [10], [1]], 3, axis=1)
     for weights, evpi in (([0.5, 0.5, 0], 45.0), ([0.49, 0.49, 0.02], 8.82)):
-        model = drmdp.Model(kernels, costs=costs, discount=0.9, initial=[1, 0, 0, 0], weights=weights)
+        model = drmdp.Model(
+            kernels, costs=costs, discount=0.9, initial=[1, 0, 0, 0], weights=weights
+        )
         assert drmdp.sensitivity(model, [0] * 4).evpi == pytest.approx(evpi)
 
 
@@ -259,8 +306,13 @@ def test_candidates_beyond_a_hundred_are_drawn_by_the_seed():
     assert first.evpi == again.evpi
     assert first.notes == ("evpi: beside the policies given, 100 of 150 optima count",)
     exact = min(
-        (np.array([drmdp.policies.under(model, x, [i])[0] @ model.initial for i in range(150)]) @ model.weights)
-        for x in np.unique(np.stack([drmdp.sensitivity(one).policies[0] for one in singles(model)]), axis=0)
+        (
+            np.array([drmdp.policies.under(model, x, [i])[0] @ model.initial for i in range(150)])
+            @ model.weights
+        )
+        for x in np.unique(
+            np.stack([drmdp.sensitivity(one).policies[0] for one in singles(model)]), axis=0
+        )
     )
     assert first.evpi >= exact - model.weights @ first.best - 1e-12
 
@@ -272,7 +324,9 @@ def singles(model):
 
 def test_threads_do_not_change_a_bit():
     model = noisy(n_states=20, n_kernels=60)
-    one, four = (drmdp.sensitivity(model, {"a": [0] * 20, "b": [1] * 20}, threads=n) for n in (1, 4))
+    one, four = (
+        drmdp.sensitivity(model, {"a": [0] * 20, "b": [1] * 20}, threads=n) for n in (1, 4)
+    )
     for name in ("values", "best", "share", "reached", "evpi"):
         np.testing.assert_array_equal(getattr(one, name), getattr(four, name))
 
@@ -282,7 +336,9 @@ def test_threads_do_not_change_a_bit():
 def test_very_many_states_give_the_same(monkeypatch, criterion, rewards):
     costs = np.random.default_rng(1).random((8, 3)) + 0.1
     end = {"discount": 1.0, "terminal": [0]} if criterion == "total" else {}
-    model = noisy(n_states=8, **({"rewards": -costs, "costs": None} if rewards else {"costs": costs}), **end)
+    model = noisy(
+        n_states=8, **({"rewards": -costs, "costs": None} if rewards else {"costs": costs}), **end
+    )
     policies = {"a": [0] * 8, "b": [1] * 8}
     small = drmdp.sensitivity(model, policies, criterion=criterion)
     module = sys.modules["drmdp.policies.sensitivity"]
@@ -304,7 +360,9 @@ def replaced(model, s, i):
     return kernel
 
 
-@pytest.mark.parametrize("kind", ["discounted", "pairs", "total", "average", "next costs", "rewards"])
+@pytest.mark.parametrize(
+    "kind", ["discounted", "pairs", "total", "average", "next costs", "rewards"]
+)
 def test_single_rows_replaced(kind):
     rng = np.random.default_rng(5)
     more = {"costs": rng.normal(size=(6, 3, 6) if kind == "next costs" else (6, 3))}
@@ -317,9 +375,14 @@ def test_single_rows_replaced(kind):
     result = drmdp.sensitivity(model, x, criterion="average" if kind == "average" else None)
     bars = result.tornado()
     near = {"rel": 1e-6 if kind == "average" else 1e-9}
-    assert bars.base == pytest.approx(drmdp.policies.under(model, x, [None])[0] @ model.initial, **near)
+    assert bars.base == pytest.approx(
+        drmdp.policies.under(model, x, [None])[0] @ model.initial, **near
+    )
     for name, low, high in zip(bars.names, bars.low, bars.high, strict=True):
-        moved = np.sort(drmdp.policies.under(model, x, [replaced(model, name, i) for i in range(3)]) @ model.initial)
+        moved = np.sort(
+            drmdp.policies.under(model, x, [replaced(model, name, i) for i in range(3)])
+            @ model.initial
+        )
         assert (low, high) == pytest.approx((moved[0], moved[-1]), **near)
     wide = np.maximum(bars.high, bars.base) - np.minimum(bars.low, bars.base)
     assert (np.diff(wide) <= 1e-12).all()
@@ -336,14 +399,20 @@ def test_single_rows_of_plans_replaced():
         moved = []
         for i in range(4):
             others = [
-                drmdp.Model(replaced(own, name, i), costs=own.costs, discount=0.9, terminal=[3]) for own in models
+                drmdp.Model(replaced(own, name, i), costs=own.costs, discount=0.9, terminal=[3])
+                for own in models
             ]
-            moved.append(drmdp.evaluate(others, drmdp.Wasserstein(0), plan, final=final).value[0] @ models[0].initial)
+            moved.append(
+                drmdp.evaluate(others, drmdp.Wasserstein(0), plan, final=final).value[0]
+                @ models[0].initial
+            )
         assert (low, high) == pytest.approx((min(moved), max(moved)), rel=1e-9)
 
 
 def test_plans_agree_with_the_library():
-    models = [noisy(k, rewards=np.random.default_rng(k).random((6, 3)), costs=None) for k in range(4)]
+    models = [
+        noisy(k, rewards=np.random.default_rng(k).random((6, 3)), costs=None) for k in range(4)
+    ]
     plan = drmdp.finite_horizon(models, drmdp.Wasserstein(0.2), final=np.arange(6.0), discount=1.0)
     result = drmdp.sensitivity(models, {"robust": plan, "first": [0] * 6})
     nominal = drmdp.sensitivity(models, final=np.arange(6.0), discount=1.0)
@@ -352,7 +421,11 @@ def test_plans_agree_with_the_library():
         best = drmdp.finite_horizon(ones, drmdp.Wasserstein(0), final=np.arange(6.0))
         assert result.best[i] == pytest.approx(best.value[0].mean())
         assert nominal.best[i] == pytest.approx(best.value[0].mean())
-        value = drmdp.evaluate(ones, drmdp.Wasserstein(0), plan.policy, final=np.arange(6.0)).value[0].mean()
+        value = (
+            drmdp.evaluate(ones, drmdp.Wasserstein(0), plan.policy, final=np.arange(6.0))
+            .value[0]
+            .mean()
+        )
         assert result.values[0, i] == pytest.approx(value)
     assert result.share.shape == (4, 6, 3)
     assert result.reached.shape == (4, 6)
@@ -378,20 +451,26 @@ def test_a_policy_that_never_arrives_costs_infinitely_much():
     halfway = drmdp.Model(kernels, costs=[[0.0, 1], [1, 1], [0, 0]], initial=[0, 1, 0], **given)
     result = drmdp.sensitivity(halfway, {"wait": [0, 0, 0], "straight": [0, 1, 0]})
     np.testing.assert_array_equal(result.values, [[np.inf, np.inf], [1, 1]])
-    with pytest.raises(drmdp.InputError, match="under the mean kernel, to be changed, it never ends"):
+    with pytest.raises(
+        drmdp.InputError, match="under the mean kernel, to be changed, it never ends"
+    ):
         result.tornado("kernel", "wait")
     kernels[:, 1] = [0, 0, 1]
     with pytest.raises(drmdp.InputError, match="its total has no bound"):
         drmdp.sensitivity(drmdp.Model(kernels, costs=[[-1.0, 1], [1, 1], [0, 0]], **given))
     kernels[1, 0, 1] = [1, 0, 0]
     with pytest.raises(drmdp.InputError, match="kernel 'b': nothing leads from state 0 to an end"):
-        drmdp.sensitivity(drmdp.Model(kernels, costs=np.ones((3, 2)), kernel_names=["a", "b"], **given))
+        drmdp.sensitivity(
+            drmdp.Model(kernels, costs=np.ones((3, 2)), kernel_names=["a", "b"], **given)
+        )
 
 
 def test_states_that_are_never_reached_are_told():
     kernels = np.zeros((2, 3, 1, 3))
     kernels[0, :, 0, 0] = kernels[1, 0, 0, 1] = kernels[1, 1:, 0, 0] = 1
-    model = drmdp.Model(kernels, costs=np.ones((3, 1)), discount=0.5, initial=[1, 0, 0], weights=[0.3, 0.7])
+    model = drmdp.Model(
+        kernels, costs=np.ones((3, 1)), discount=0.5, initial=[1, 0, 0], weights=[0.3, 0.7]
+    )
     np.testing.assert_allclose(drmdp.sensitivity(model).reached, [1, 0.7, 0])
 
 
@@ -410,12 +489,16 @@ def test_quantiles_and_the_worst_kernel_count_weights_only():
 def test_tables_and_words():
     names = ["draw 0", "draw 1", "draw 2", "draw 3"]
     model = noisy(kernel_names=names, weights=[0.5, 0.5, 0.0, 0.0])
-    result = drmdp.sensitivity(model, {"a": [0] * 6, 2: dict.fromkeys(range(6), 1)}, labels=["x", "y", "x", "y"])
+    result = drmdp.sensitivity(
+        model, {"a": [0] * 6, 2: dict.fromkeys(range(6), 1)}, labels=["x", "y", "x", "y"]
+    )
     table = result.to_frame()
     assert table.columns == ["policy", "kernel", "label", "weight", "value", "best", "regret"]
     assert table["policy"].to_list() == ["a"] * 4 + ["2"] * 4
     np.testing.assert_array_equal(table["value"].to_numpy(), result.values.ravel())
-    np.testing.assert_allclose(table["regret"].to_numpy(), (result.values - result.best).ravel(), atol=1e-12)
+    np.testing.assert_allclose(
+        table["regret"].to_numpy(), (result.values - result.best).ravel(), atol=1e-12
+    )
     table = result.to_frame("policies")
     assert table["kernel"].to_list() == [names[k] for k in result.worst]
     np.testing.assert_array_equal(table["mean"].to_numpy(), result.mean)
@@ -448,7 +531,10 @@ def test_events():
         ({"labels": [1, 2]}, "labels: expected one for each of 4 kernels, got 2"),
         ({"policies": {}}, "policies: expected at least one"),
         ({"policies": {"today": [0] * 5}}, r"policies: 'today': policy: expected shape \(6, 3\)"),
-        ({"policies": np.ones((2, 6, 3)) / 3, "criterion": "average"}, "criterion: finitely many stages have none"),
+        (
+            {"policies": np.ones((2, 6, 3)) / 3, "criterion": "average"},
+            "criterion: finitely many stages have none",
+        ),
         ({"final": np.zeros(6)}, "final: goes with stages=…"),
         ({"criterion": "total"}, "criterion: 'total' needs the discount 1"),
         ({"stages": 0}, "stages"),
@@ -471,12 +557,19 @@ def test_what_is_refused_of_results():
         (lambda: result.tornado("row"), "by: expected 'state', 'kernel' or 'label', got 'row'"),
         (lambda: result.tornado(policy="best"), "policy: unknown policy 'best'"),
         (lambda: result.tornado(policy=1), "policy"),
-        (lambda: result.to_frame("all"), "table: expected one of kernels, policies, actions, got 'all'"),
+        (
+            lambda: result.to_frame("all"),
+            "table: expected one of kernels, policies, actions, got 'all'",
+        ),
     ):
         with pytest.raises(drmdp.InputError, match=message):
             call()
-    plans = [drmdp.finite_horizon(noisy(), drmdp.Wasserstein(0), 2, discount=rate) for rate in (0.5, 1.0)]
-    with pytest.raises(drmdp.InputError, match="the plans have different discount; say which, discount=…"):
+    plans = [
+        drmdp.finite_horizon(noisy(), drmdp.Wasserstein(0), 2, discount=rate) for rate in (0.5, 1.0)
+    ]
+    with pytest.raises(
+        drmdp.InputError, match="the plans have different discount; say which, discount=…"
+    ):
         drmdp.sensitivity(noisy(), dict(enumerate(plans)))
     assert drmdp.sensitivity(noisy(), dict(enumerate(plans)), discount=0.9).values.shape == (2, 4)
     other = noisy(1, weights=[1.0, 0, 0, 0])
@@ -491,7 +584,9 @@ def test_remarks_on_a_plan_count_what_terminal_states_cost():
     kernels = rng.dirichlet(np.ones(3), (3, 3, 2))
     model = drmdp.Model(kernels, **given)
     plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.1), 4)
-    alone = [drmdp.evaluate(drmdp.Model(y, **given), drmdp.Wasserstein(0), plan.policy) for y in kernels]
+    alone = [
+        drmdp.evaluate(drmdp.Model(y, **given), drmdp.Wasserstein(0), plan.policy) for y in kernels
+    ]
     each = [own.value[0] @ model.initial for own in alone]
     np.testing.assert_allclose(plan_singles(plan).values, each, rtol=1e-9)
     np.testing.assert_allclose(drmdp.sensitivity(model, plan).values[0], each, rtol=1e-9)

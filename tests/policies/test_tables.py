@@ -29,9 +29,14 @@ def model_of(names="text", kind="costs", next_costs=False, seed=0):
     last = 4 if states is None else states[4]
     prices = rng.normal(size=(5, 3, 5) if next_costs else (5, 3))
     return drmdp.Model(
-        rng.dirichlet(np.ones(5), (4, 5, 3)), **{kind: prices}, discount=0.9, states=states, actions=["run", "fix", "stop"],
-        available=available, terminal=[last],
-    )  # fmt: skip
+        rng.dirichlet(np.ones(5), (4, 5, 3)),
+        **{kind: prices},
+        discount=0.9,
+        states=states,
+        actions=["run", "fix", "stop"],
+        available=available,
+        terminal=[last],
+    )
 
 
 KINDS = ["text", "numbers", "default", "tuples", "mixed"]
@@ -55,7 +60,9 @@ def test_a_table_is_the_policy_it_was_made_of(tmp_path, names, via):
     elif via == "dict":
         table = solution.to_dict()
     np.testing.assert_array_equal(model.policy(table), model.policy(solution.policy))
-    np.testing.assert_array_equal(drmdp.evaluate(model, BALL, table).upper, drmdp.evaluate(model, BALL, solution).upper)
+    np.testing.assert_array_equal(
+        drmdp.evaluate(model, BALL, table).upper, drmdp.evaluate(model, BALL, solution).upper
+    )
 
 
 @pytest.mark.parametrize("kind", ["costs", "rewards"])
@@ -63,7 +70,15 @@ def test_columns_are_what_they_say(kind):
     model = model_of(kind=kind)
     solution = drmdp.solve(model, BALL)
     table = solution.to_frame()
-    assert table.columns == ["state", "action", "probability", "value", "lower", "upper", "nominal_value"]
+    assert table.columns == [
+        "state",
+        "action",
+        "probability",
+        "value",
+        "lower",
+        "upper",
+        "nominal_value",
+    ]
     mean = drmdp.policies.under(model, solution, [None])[0]
     for state, action, p, value, low, high, nominal in table.iter_rows():
         s = model.states.index(state)
@@ -71,7 +86,9 @@ def test_columns_are_what_they_say(kind):
         assert nominal == pytest.approx(mean[s], rel=1e-12)
         assert (action is None) == (p is None) == (state == "end")
     sums = table.group_by("state").agg(pl.col("probability").sum())
-    assert {state: pytest.approx(1.0) for state in model.states[:4]} | {"end": 0} == dict(sums.iter_rows())
+    assert {state: pytest.approx(1.0) for state in model.states[:4]} | {"end": 0} == dict(
+        sums.iter_rows()
+    )
 
 
 def test_a_loaded_solution_knows_the_nominal_value_if_it_is_given_its_model(tmp_path):
@@ -109,7 +126,9 @@ def test_q_values_of_sparse_models():
     model = drmdp.instances.grid(9, n_actions=3, discount=0.9)
     solution = drmdp.solve(model, BALL)
     dense = np.asarray(solution.kernel)
-    np.testing.assert_allclose(solution.q_values, model.costs + 0.9 * dense @ solution.value, rtol=1e-12)
+    np.testing.assert_allclose(
+        solution.q_values, model.costs + 0.9 * dense @ solution.value, rtol=1e-12
+    )
 
 
 def test_names_that_a_table_cannot_tell_apart_are_refused():
@@ -178,9 +197,12 @@ def test_out_refuses_what_it_cannot_write(tmp_path, monkeypatch):
         (["--decimal", ","], "--decimal: goes with --out and a .csv file"),
         (
             ["--decimal", ",", "--separator", ",", "--out", "x.csv"],
-            "--decimal: expected '.' or ',', and no separator, got ','",
+            "--decimal: ',' is the separator",
         ),
-        (["--separator", ";;", "--out", "x.csv"], "--separator: expected one character, or tab, got ';;'"),
+        (
+            ["--separator", ";;", "--out", "x.csv"],
+            "--separator: expected one character, or tab, got ';;'",
+        ),
     ):
         found = runner.invoke(main, ["solve", "m.npz", "--radius", "0.3", *options])
         assert (found.exit_code, message in found.stderr) == (2, True), found.stderr
@@ -188,7 +210,9 @@ def test_out_refuses_what_it_cannot_write(tmp_path, monkeypatch):
     drmdp.write(odd, "odd.npz")
     found = runner.invoke(main, ["solve", "odd.npz", "--radius", "0.3", "--out", "x.csv"])
     assert (found.exit_code, "a spreadsheet may run the name '=1+1'" in found.stderr) == (2, True)
-    found = runner.invoke(main, ["solve", "odd.npz", "--radius", "0.3", "--out", "x.csv", "--keep-formulas"])
+    found = runner.invoke(
+        main, ["solve", "odd.npz", "--radius", "0.3", "--out", "x.csv", "--keep-formulas"]
+    )
     assert found.exit_code == 0
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
     found = runner.invoke(main, ["evaluate", "m.npz", "bad.csv", "--radius", "0.3"])
@@ -199,12 +223,16 @@ def test_out_refuses_what_it_cannot_write(tmp_path, monkeypatch):
 
 
 def test_a_table_for_spreadsheets_of_europe(tmp_path, monkeypatch):
-    """A byte order mark, semicolons and decimal commas: what such a program opens with a double click."""
+    """A byte order mark, semicolons and decimal commas: what such a program opens with a double
+    click.
+    """
     monkeypatch.chdir(tmp_path)
     drmdp.write(model_of(), "m.npz")
     for suffix, options in ((".csv", EUROPE), (".xlsx", [])):
         assert (
-            CliRunner().invoke(main, ["solve", "m.npz", "--radius", "0.3", "--out", f"x{suffix}", *options]).exit_code
+            CliRunner()
+            .invoke(main, ["solve", "m.npz", "--radius", "0.3", "--out", f"x{suffix}", *options])
+            .exit_code
             == 0
         )
     frame = drmdp.solve(drmdp.read("m.npz"), BALL).to_frame()
@@ -241,13 +269,24 @@ def test_workbooks_hold_any_text_and_number(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("p.csv", "\ufeffstate;action\r\ngood;run\r\nfair;fix\r\n1;stop\r\n\"a,b \"\"c\"\"\";run\r\n;\r\n"),
-        ("p.csv", "state\taction\tprobability\ngood\trun\t0,25\ngood\tfix\t 0,75\nfair\tfix\t1\n1\tstop\t\n\"a,b \"\"c\"\"\"\trun\t1,000\n"),
-        ("p.tsv", "state\taction\ngood\trun\nfair\tfix\n1\tstop\n\"a,b \"\"c\"\"\"\trun\n"),
-        ("p.csv", "state;action;who\ngood;run;Ångström\nfair;fix;\n1;stop;\n\"a,b \"\"c\"\"\";run;\n".encode("utf-16")),
+        (
+            "p.csv",
+            '\ufeffstate;action\r\ngood;run\r\nfair;fix\r\n1;stop\r\n"a,b ""c""";run\r\n;\r\n',
+        ),
+        (
+            "p.csv",
+            'state\taction\tprobability\ngood\trun\t0,25\ngood\tfix\t 0,75\nfair\tfix\t1\n1\tstop\t\n"a,b ""c"""\trun\t1,000\n',
+        ),
+        ("p.tsv", 'state\taction\ngood\trun\nfair\tfix\n1\tstop\n"a,b ""c"""\trun\n'),
+        (
+            "p.csv",
+            'state;action;who\ngood;run;Ångström\nfair;fix;\n1;stop;\n"a,b ""c""";run;\n'.encode(
+                "utf-16"
+            ),
+        ),
     ],
     ids=["excel", "tabs", "tsv", "utf-16"],
-)  # fmt: skip
+)
 def test_a_rule_is_read_as_a_spreadsheet_saves_it(name, content, tmp_path):
     from drmdp.cli.policy_file import read_policy
 
@@ -255,7 +294,12 @@ def test_a_rule_is_read_as_a_spreadsheet_saves_it(name, content, tmp_path):
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     found = read_policy(str(tmp_path / name), model)
     mixed = b"0,25" in (tmp_path / name).read_bytes()
-    rule = {"good": {"run": 0.25, "fix": 0.75} if mixed else "run", "fair": "fix", "1": "stop", 'a,b "c"': "run"}
+    rule = {
+        "good": {"run": 0.25, "fix": 0.75} if mixed else "run",
+        "fair": "fix",
+        "1": "stop",
+        'a,b "c"': "run",
+    }
     np.testing.assert_array_equal(found, model.policy(rule))
 
 
@@ -264,11 +308,15 @@ def test_a_rule_of_a_workbook_and_one_with_a_word_for_a_number(tmp_path):
     from drmdp.cli.workbook import workbook
 
     model = model_of("numbers")
-    (tmp_path / "p.xlsx").write_bytes(workbook(["state", "action"], [[name, "run"] for name in (3, 1, 4, 15)]))
+    (tmp_path / "p.xlsx").write_bytes(
+        workbook(["state", "action"], [[name, "run"] for name in (3, 1, 4, 15)])
+    )
     rule = dict.fromkeys((3, 1, 4, 15), "run")
     np.testing.assert_array_equal(read_policy(str(tmp_path / "p.xlsx"), model), model.policy(rule))
     (tmp_path / "p.csv").write_text("state,action\n3.0,run\n1.0,run\n4.0,run\n15.0,run\n")
     np.testing.assert_array_equal(read_policy(str(tmp_path / "p.csv"), model), model.policy(rule))
     (tmp_path / "p.csv").write_text("state,action,probability\n3,run,1\n1,run,often\n")
-    with pytest.raises(InputError, match=r"p\.csv: line 3, column 'probability': 'often' is no number"):
+    with pytest.raises(
+        InputError, match=r"p\.csv: line 3, column 'probability': 'often' is no number"
+    ):
         read_policy(str(tmp_path / "p.csv"), model)

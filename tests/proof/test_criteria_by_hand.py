@@ -1,4 +1,6 @@
-"""Proofs of totals, probabilities and averages that were made by hand, and forgeries of them: the checker alone, no solver."""
+"""Proofs of totals, probabilities and averages that were made by hand, and forgeries of them: the
+checker alone, no solver.
+"""
 
 import json
 import math
@@ -13,18 +15,25 @@ BELOW, ABOVE = -math.inf, math.inf
 
 
 class Case:
-    """A model of intervals around one kernel and a proof of it; lines may be changed before they are checked."""
+    """A model of intervals around one kernel and a proof of it; lines may be changed before they
+    are checked.
+    """
 
     def __init__(self, folder, kernel, costs=None, ends=None, margin=0.0, discount=1.0, **header):
         self.folder, kernel = folder, np.asarray(kernel, dtype=float)
         S, A, _ = kernel.shape
         self.ends = ends or {}
         self.fields = {
-            "kernels": kernel, "costs": np.zeros((S, A)) if costs is None else np.asarray(costs, dtype=float), "discount": np.array(discount),
-            "terminal": np.array([s in self.ends for s in range(S)]), "ends": np.array([self.ends.get(s, 0.0) for s in range(S)]),
-        }  # fmt: skip
+            "kernels": kernel,
+            "costs": np.zeros((S, A)) if costs is None else np.asarray(costs, dtype=float),
+            "discount": np.array(discount),
+            "terminal": np.array([s in self.ends for s in range(S)]),
+            "ends": np.array([self.ends.get(s, 0.0) for s in range(S)]),
+        }
         rows = [[[p for p in row if p] for row in state] for state in kernel.tolist()]
-        self.lo = [[[max(p - margin, 0.0) if p < 1 else p for p in row] for row in state] for state in rows]
+        self.lo = [
+            [[max(p - margin, 0.0) if p < 1 else p for p in row] for row in state] for state in rows
+        ]
         self.hi = [[[min(p + margin, 1.0) for p in row] for row in state] for state in rows]
         common = {
             "kind": "optimum",
@@ -42,7 +51,9 @@ class Case:
         return {*self.ends, *self.lines[0].get("target", ()), *self.lines[0].get("avoid", ())}
 
     def sweep(self, side, v, policy, claims=None, low=None, **more):
-        """Add a sweep: the policy by state (an action), nature's rows if they are not the middle ones; claims are v if not told."""
+        """Add a sweep: the policy by state (an action), nature's rows if they are not the middle
+        ones; claims are v if not told.
+        """
         self.lines[0]["sweeps"].append(side)
         given = claims or {}
         sides = {name: given.get(name, v) for name in ("lower", "upper") if side in (name, "both")}
@@ -51,15 +62,27 @@ class Case:
         for s, a in enumerate(policy):
             if s in self.over:
                 continue
-            line = {"s": s, "x": [float(b == a) for b in range(A)], "r": 0, "lo": self.lo[s], "hi": self.hi[s]}
-            rows = [[p for p in row if p] for row in self.fields["kernels"][s].tolist()] if low is None else low[s]
+            line = {
+                "s": s,
+                "x": [float(b == a) for b in range(A)],
+                "r": 0,
+                "lo": self.lo[s],
+                "hi": self.hi[s],
+            }
+            rows = (
+                [[p for p in row if p] for row in self.fields["kernels"][s].tolist()]
+                if low is None
+                else low[s]
+            )
             line |= {"low": {"y": rows}, "up": {"eta": [more.get("eta", {}).get(s, 0.0)] * A}}
             line |= {"time": {"eta": [more.get("late", 0.0)] * A}} if "w" in more else {}
             self.lines.append(line)
         return self
 
     def check(self, interval=False, change=None, fields=None):
-        """What is proved of the first state, (lower, upper), and whether that is all that is claimed."""
+        """What is proved of the first state, (lower, upper), and whether that is all that is
+        claimed.
+        """
         path, proof = self.folder / "m.npz", self.folder / "p"
         np.savez(path, **self.fields)
         lines = json.loads(json.dumps([*self.lines, {"end": True}]))
@@ -76,7 +99,9 @@ class Case:
         return found.bounds[0][0][0], found.bounds[0][1][0], not list(found.failures())
 
     def fails(self, change, **given):
-        """That a forgery proves less than it claims, or is refused: exactly and in floats; returns why, if refused."""
+        """That a forgery proves less than it claims, or is refused: exactly and in floats; returns
+        why, if refused.
+        """
         why = ""
         for interval in (False, True):
             try:
@@ -107,9 +132,15 @@ def setter(k, name, s, x):
 
 
 def walk(folder, upper=2.5, lower=1.9, **given):
-    """State 0 stays with probability 0.3 to 0.7, at the cost 1: against nature it lasts 10/3 steps."""
-    case = Case(folder, [[[0.5, 0.5]], [[0, 1]]], [[1.0], [0.0]], {1: 0.0}, 0.2, criterion="total", **given)
-    return case.sweep("lower", [lower, 0.0], [0], low=[[[0.7, 0.3]]]).sweep("upper", [upper, 0.0], [0], eta={0: -upper})
+    """State 0 stays with probability 0.3 to 0.7, at the cost 1: against nature it lasts 10/3
+    steps.
+    """
+    case = Case(
+        folder, [[[0.5, 0.5]], [[0, 1]]], [[1.0], [0.0]], {1: 0.0}, 0.2, criterion="total", **given
+    )
+    return case.sweep("lower", [lower, 0.0], [0], low=[[[0.7, 0.3]]]).sweep(
+        "upper", [upper, 0.0], [0], eta={0: -upper}
+    )
 
 
 def test_a_total_is_between_what_two_sweeps_prove(tmp_path):
@@ -117,7 +148,10 @@ def test_a_total_is_between_what_two_sweeps_prove(tmp_path):
         (1 + 0.7 * 3.25, 1 + 0.7 * 3.5), rel=1e-15
     )  # a step further
     case = walk(tmp_path, 3.5, 3.25)
-    case.lines[1]["lower"][0], case.lines[3]["upper"][0] = 1 + 0.7 * 3.25 - 1e-9, 1 + 0.7 * 3.5 + 1e-9
+    case.lines[1]["lower"][0], case.lines[3]["upper"][0] = (
+        1 + 0.7 * 3.25 - 1e-9,
+        1 + 0.7 * 3.5 + 1e-9,
+    )
     assert case.check()[2]
 
 
@@ -133,14 +167,18 @@ def test_values_that_a_step_does_not_lower_bound_nothing(tmp_path):
 
 
 def test_zero_is_no_step(tmp_path):
-    """Where waiting costs nothing, a total without a strict step is not the total of a policy that arrives."""
+    """Where waiting costs nothing, a total without a strict step is not the total of a policy that
+    arrives.
+    """
     loop = [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0]] * 2]
     for action, fine in ((0, False), (1, True)):
         case = Case(tmp_path, loop, [[0.0, 1.0], [0.0, 0.0]], {1: 0.0}, criterion="total")
         case.sweep("upper", [1.5, 0.0], [action])
         assert case.check()[2] is fine
         assert case.check(True)[2] is fine
-    waits = Case(tmp_path, loop, [[0.0, 1.0], [0.0, 0.0]], {1: 0.0}, criterion="total").sweep("lower", [1.0, 0.0], [0])
+    waits = Case(tmp_path, loop, [[0.0, 1.0], [0.0, 0.0]], {1: 0.0}, criterion="total").sweep(
+        "lower", [1.0, 0.0], [0]
+    )
     assert both(waits) == (1.0, ABOVE)  # whoever arrives pays 1: no strictness from below
     assert (
         not Case(tmp_path, loop, [[0.0, 1.0], [0.0, 0.0]], {1: 0.0}, criterion="total")
@@ -179,7 +217,9 @@ def test_a_policy_that_does_not_arrive_has_no_total(tmp_path):
 def loop(folder, u, target=(1,), **given):
     """State 0 stays where it is, whatever is done; 1 is the target."""
     asked = {"criterion": "reach", "target": list(target), "avoid": [], "minimise": False} | given
-    return Case(folder, [[[1.0, 0.0]], [[0, 1]]], [[7.0], [0.0]], discount=0.5, **asked).sweep("upper", [u, -1.0], [0])
+    return Case(folder, [[[1.0, 0.0]], [[0, 1]]], [[7.0], [0.0]], discount=0.5, **asked).sweep(
+        "upper", [u, -1.0], [0]
+    )
 
 
 def test_a_loop_proves_no_probability(tmp_path):
@@ -196,7 +236,9 @@ P = 0.5 + 2.0**-40
 
 
 def swap(folder, **given):
-    """0 and 1 can be exchanged for nothing; out of 0 the target, 2, is reached with 1/8 to 3/8, out of 1 with 1/2 to 3/4. A crash is 3."""
+    """0 and 1 can be exchanged for nothing; out of 0 the target, 2, is reached with 1/8 to 3/8, out
+    of 1 with 1/2 to 3/4. A crash is 3.
+    """
     kernel = [
         [[0, 1, 0, 0], [0, 0, 1 / 4, 3 / 4]],
         [[1, 0, 0, 0], [0, 0, 5 / 8, 3 / 8]],
@@ -213,14 +255,21 @@ def swap(folder, **given):
 def test_players_who_go_round_in_circles(tmp_path):
     """From above the step of an exchange is 0, and floats that are rounded outwards see that."""
     assert both(swap(tmp_path)) == (-P, -0.49)
-    for u in (math.nextafter(P, 0), math.nextafter(P, 1)):  # one float lower or higher than the other
+    for u in (
+        math.nextafter(P, 0),
+        math.nextafter(P, 1),
+    ):  # one float lower or higher than the other
         for s in (0, 1):
             assert not swap(tmp_path).fails(
-                lambda lines, s=s, u=u: [lines[1][name].__setitem__(s, -u) for name in ("v", "lower")]
+                lambda lines, s=s, u=u: [
+                    lines[1][name].__setitem__(s, -u) for name in ("v", "lower")
+                ]
             )
     case = swap(tmp_path)
     assert not case.fails(
-        lambda lines: [lines[1].update(v=[x, x, -1.0, 0.0], lower=[x, x, -1.0, 0.0]) for x in [-0.5 + 2.0**-54]]
+        lambda lines: [
+            lines[1].update(v=[x, x, -1.0, 0.0], lower=[x, x, -1.0, 0.0]) for x in [-0.5 + 2.0**-54]
+        ]
     )
     assert not case.fails(lambda lines: lines[3]["low"]["y"][1].__setitem__(0, 0.9))
     assert not case.fails(setter(4, "v", 0, -0.5))  # no policy reaches so much
@@ -254,8 +303,12 @@ def test_sides_are_about_one_set_and_one_policy(tmp_path):
     assert "differ" in case.fails(lambda lines: lines[5].update(r=0.1))
     given = swap(tmp_path, kind="policy")
     assert "differ" in given.fails(None)
-    assert case.check(change=lambda lines: lines[4].update(set={"family": "norm", "metric": "l1", "order": 1}))[2]
-    assert [*case.said.sets] == ['{"family": "intervals"}, support observed, rectangular s, moves states']
+    assert case.check(
+        change=lambda lines: lines[4].update(set={"family": "norm", "metric": "l1", "order": 1})
+    )[2]
+    assert [*case.said.sets] == [
+        '{"family": "intervals"}, support observed, rectangular s, moves states'
+    ]
 
 
 # ---------------------------------------------------------------------- average
@@ -263,9 +316,25 @@ def test_sides_are_about_one_set_and_one_policy(tmp_path):
 
 def two(folder, h=(0.0, 1.0), claims=None, **given):
     """0 and 1 are changed with probability 0.4 to 0.6; being in 1 costs 1."""
-    case = Case(folder, [[[0.5, 0.5]], [[0.5, 0.5]]], [[0.0], [1.0]], None, 0.1, 0.9, criterion="average", **given)
+    case = Case(
+        folder,
+        [[[0.5, 0.5]], [[0.5, 0.5]]],
+        [[0.0], [1.0]],
+        None,
+        0.1,
+        0.9,
+        criterion="average",
+        **given,
+    )
     claims = claims or {"lower": [0.6] * 2, "upper": [0.6] * 2}
-    return case.sweep("both", list(h), [0, 0], claims, low=[[[0.4, 0.6]]] * 2, eta=dict.fromkeys((0, 1), h[0] - h[1]))
+    return case.sweep(
+        "both",
+        list(h),
+        [0, 0],
+        claims,
+        low=[[[0.4, 0.6]]] * 2,
+        eta=dict.fromkeys((0, 1), h[0] - h[1]),
+    )
 
 
 def test_an_average_is_between_the_smallest_and_the_largest_step(tmp_path):
@@ -278,9 +347,9 @@ def test_an_average_is_between_the_smallest_and_the_largest_step(tmp_path):
     assert upper == pytest.approx(0.8)
     two(tmp_path, claims={"lower": [0.61] * 2, "upper": [0.7] * 2}).fails(None)
     two(tmp_path, claims={"lower": [0.5] * 2, "upper": [0.59] * 2}).fails(None)
-    assert "ends" in Case(tmp_path, [[[0.5, 0.5]], [[0, 1]]], [[1.0], [0.0]], {1: 0.0}, criterion="average").sweep(
-        "both", [0.0, 0.0], [0]
-    ).fails(None)
+    assert "ends" in Case(
+        tmp_path, [[[0.5, 0.5]], [[0, 1]]], [[1.0], [0.0]], {1: 0.0}, criterion="average"
+    ).sweep("both", [0.0, 0.0], [0]).fails(None)
 
 
 # ---------------------------------------------------------------------- ends and discounts
@@ -296,10 +365,22 @@ def test_values_of_the_end_are_part_of_the_model(tmp_path):
 
 
 def test_a_total_has_no_discount_and_what_is_discounted_has(tmp_path):
-    short = Case(tmp_path, [[[0.5, 0.5]], [[0, 1]]], [[1.0], [0.0]], {1: 0.0}, discount=0.9, criterion="total")
+    short = Case(
+        tmp_path,
+        [[[0.5, 0.5]], [[0, 1]]],
+        [[1.0], [0.0]],
+        {1: 0.0},
+        discount=0.9,
+        criterion="total",
+    )
     assert "do not fit" in short.sweep("upper", [2.5, 0.0], [0]).fails(None)
     whole = Case(
-        tmp_path, [[[0.5, 0.5]], [[0, 1]]], [[1.0], [0.0]], {1: 0.0}, criterion="discounted", format="drmdp proof 1"
+        tmp_path,
+        [[[0.5, 0.5]], [[0, 1]]],
+        [[1.0], [0.0]],
+        {1: 0.0},
+        criterion="discounted",
+        format="drmdp proof 1",
     )
     assert "do not fit" in whole.sweep("both", [2.5, 0.0], [0]).fails(None)
 
@@ -315,14 +396,18 @@ def test_discounted_costs_until_an_end_that_costs(tmp_path):
         criterion="discounted",
         format="drmdp proof 1",
     )
-    case.sweep("both", [10.0, 10.0], [0], {"lower": [10 - 1e-12, 10.0], "upper": [10 + 1e-12, 10.0]})
+    case.sweep(
+        "both", [10.0, 10.0], [0], {"lower": [10 - 1e-12, 10.0], "upper": [10 + 1e-12, 10.0]}
+    )
     lower, upper = both(case)
     assert lower == pytest.approx(10, rel=1e-12)
     assert upper == pytest.approx(10, rel=1e-12)
 
 
 def test_a_discount_for_each_pair(tmp_path):
-    """V(0) = 1 + V(1)/2, V(1) = 1 + 3/4 V(0): 12/5 and 14/5. Values that are off by 1/8 are bounded by the discounts that do least."""
+    """V(0) = 1 + V(1)/2, V(1) = 1 + 3/4 V(0): 12/5 and 14/5. Values that are off by 1/8 are bounded
+    by the discounts that do least.
+    """
     discounts = np.array([[0.5], [0.75]])
     case = Case(
         tmp_path,

@@ -1,4 +1,6 @@
-"""Proofs of totals, probabilities and averages are accepted, and forged ones prove nothing that is false."""
+"""Proofs of totals, probabilities and averages are accepted, and forged ones prove nothing that is
+false.
+"""
 
 import copy
 import json
@@ -15,7 +17,14 @@ from drmdp.cli import main
 from forgeries import WORTH, forged
 from proofs import SETS
 
-FEW = [("l2", 2), ("l1", 1), ("divergence", "kl", "mean"), ("reweighting", "kl"), ("intervals",), ("transport", 1)]
+FEW = [
+    ("l2", 2),
+    ("l1", 1),
+    ("divergence", "kl", "mean"),
+    ("reweighting", "kl"),
+    ("intervals",),
+    ("transport", 1),
+]
 EVERY = [name for name in SETS if name not in FEW]
 
 
@@ -68,21 +77,28 @@ def test_every_proof_is_accepted(name, asked, tmp_path):
 
 
 def altered(lines, rng):
-    """A good proof with something else in it: a value above or below its step, the wrong side, criterion, set or goal; or whatever `forgeries` does."""
+    """A good proof with something else in it: a value above or below its step, the wrong side,
+    criterion, set or goal; or whatever `forgeries` does.
+    """
     lines, head = copy.deepcopy(lines), lines[0]
     sweeps = [line for line in lines if "v" in line]
     sweep, states = sweeps[int(rng.integers(len(sweeps)))], [line for line in lines if "s" in line]
     line, how = states[int(rng.integers(len(states)))], int(rng.integers(10))
     s = line["s"]
     if how < 4:  # of one state: by one float, by a little, by much; and claim it
-        far = [math.ulp(sweep["v"][s]), 1e-9, 1e-3, 0.3, 1.0, 1e6][int(rng.integers(6))] * float(rng.choice([-1, 1]))
+        far = [math.ulp(sweep["v"][s]), 1e-9, 1e-3, 0.3, 1.0, 1e6][int(rng.integers(6))] * float(
+            rng.choice([-1, 1])
+        )
         sweep["v"][s] += far
         for name in {"lower", "upper"} & sweep.keys():
             sweep[name][s] = sweep["v"][s]
     elif how == 4:  # all values at once: F moves with them
         far = float(rng.choice([-1, 1])) * float(rng.choice([1e-12, 1e-3, 1.0]))
         for name in {"v", "lower", "upper"} & sweep.keys():
-            sweep[name] = [x + far if any(own["s"] == t for own in states) else x for t, x in enumerate(sweep[name])]
+            sweep[name] = [
+                x + far if any(own["s"] == t for own in states) else x
+                for t, x in enumerate(sweep[name])
+            ]
     elif how == 5 and len(sweeps) == 2 and "stages" not in head:  # swap sides
         sweeps[0]["v"], sweeps[1]["v"] = sweeps[1]["v"], sweeps[0]["v"]
         sweeps[0]["lower"], sweeps[1]["upper"] = sweeps[1]["upper"], sweeps[0]["lower"]
@@ -103,13 +119,17 @@ def altered(lines, rng):
         lines[0][name] = others[name][int(rng.integers(len(others[name])))]
     else:
         return forged(
-            lines, rng, [kind for kind in (*WORTH, "time", "w") if kind != "x" or head["kind"] == "optimum"]
+            lines,
+            rng,
+            [kind for kind in (*WORTH, "time", "w") if kind != "x" or head["kind"] == "optimum"],
         ), False
     return lines, how == 6
 
 
 def forge(name, seed, asked, times, folder):
-    """Forge a proof several times and check it exactly and in floats: it never claims more than is true and is accepted; returns how often it was refused."""
+    """Forge a proof several times and check it exactly and in floats: it never claims more than is
+    true and is accepted; returns how often it was refused.
+    """
     _, proof, model = written(name, seed, asked, folder)
     lines, truth, refused = read(proof), accepted(proof, model), 0
     rng = np.random.default_rng([seed, ASKED.index(asked)])
@@ -124,7 +144,9 @@ def forge(name, seed, asked, times, folder):
                 continue
             if (
                 of_another and other[0] != lines[0]
-            ):  # a true proof of another statement, which is not judged here: test_criteria_by_hand does
+                # a true proof of another statement, which is not judged here: test_criteria_by_hand
+                # does
+            ):
                 continue
             assert not any(map(false_of, found.bounds, truth))
             refused += bool(list(found.failures())) and not interval
@@ -133,7 +155,13 @@ def forge(name, seed, asked, times, folder):
 
 @pytest.mark.parametrize("asked", ASKED)
 def test_no_forgery_proves_what_is_false(asked, tmp_path):
-    assert sum(forge(name, seed, asked, 4, tmp_path) for name, seed in zip(FEW[:3], (2, 3, 5), strict=True)) > 4
+    assert (
+        sum(
+            forge(name, seed, asked, 4, tmp_path)
+            for name, seed in zip(FEW[:3], (2, 3, 5), strict=True)
+        )
+        > 4
+    )
 
 
 @pytest.mark.fuzz
@@ -146,7 +174,9 @@ def test_no_forgery_of_many_proves_what_is_false(name, asked, tmp_path):
 
 def test_kernels_outside_of_the_set_are_pulled_into_it(tmp_path):
     """Nature who takes all mass away from the target is not believed."""
-    model = drmdp.Model([[[0.2, 0.3, 0.5]], [[0, 1, 0]], [[0, 0, 1]]], costs=np.zeros((3, 1)), discount=0.9)
+    model = drmdp.Model(
+        [[[0.2, 0.3, 0.5]], [[0, 1, 0]], [[0, 0, 1]]], costs=np.zeros((3, 1)), discount=0.9
+    )
     drmdp.write(model, tmp_path / "m.npz")
     drmdp.reach(model, drmdp.Wasserstein(0.1), [2], [1]).proof(tmp_path / "p")
     lines = read(tmp_path / "p")
@@ -161,20 +191,27 @@ def test_kernels_outside_of_the_set_are_pulled_into_it(tmp_path):
 
 
 def test_the_command_line_writes_and_verifies(tmp_path):
-    model = drmdp.Model([[[0.5, 0.5]], [[0.0, 1.0]]], costs=[[1.0], [0.0]], discount=1.0, terminal={1: 2.0})
+    model = drmdp.Model(
+        [[[0.5, 0.5]], [[0.0, 1.0]]], costs=[[1.0], [0.0]], discount=1.0, terminal={1: 2.0}
+    )
     path, proof = str(tmp_path / "m.npz"), str(tmp_path / "p")
     drmdp.write(model, path)
     done = CliRunner().invoke(main, ["solve", path, "--radius", "0.1", "--proof", proof])
     assert done.exit_code == 0, done.output
     done = CliRunner().invoke(main, ["verify", proof, path])
     assert done.exit_code == 0, done.output
-    assert "total until a terminal state, which is reached for sure, final values from 2.0 to 2.0" in done.output
+    assert (
+        "total until a terminal state, which is reached for sure, final values from 2.0 to 2.0"
+        in done.output
+    )
     assert "all claimed bounds hold" in done.output
 
 
 def test_a_side_without_a_bound_is_left_out(tmp_path):
     """Nature can trap: nothing bounds from above, and the file says so."""
-    model = drmdp.Model([[[0.7, 0.3]], [[0.0, 1.0]]], costs=[[1.0], [0.0]], discount=1.0, terminal=[1])
+    model = drmdp.Model(
+        [[[0.7, 0.3]], [[0.0, 1.0]]], costs=[[1.0], [0.0]], discount=1.0, terminal=[1]
+    )
     found = drmdp.solve(model, drmdp.Wasserstein(0.7, "l1"))
     assert found.status == "unbounded"
     drmdp.write(model, tmp_path / "m.npz")
@@ -213,7 +250,11 @@ def test_probabilities_are_about_the_model_as_it_was_given(tmp_path):
     kernels[:, 0, 0] = np.eye(S)[-1]
     drmdp.write(
         drmdp.Model(
-            kernels, costs=np.zeros((S, model.n_actions)), discount=0.3, weights=model.weights, terminal=model.terminal
+            kernels,
+            costs=np.zeros((S, model.n_actions)),
+            discount=0.3,
+            weights=model.weights,
+            terminal=model.terminal,
         ),
         tmp_path / "w.npz",
     )

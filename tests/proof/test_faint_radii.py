@@ -29,7 +29,7 @@ NATURES = pytest.mark.parametrize("nature", ["adversarial", "cooperative"])
 RADII = (1e-14, 1e-16, 1e-17, 1e-20, 1e-50, 1e-160, 1e-300, 5e-324)
 
 
-def ball_of(name, radius):
+def ambiguity_of(name, radius):
     kind, *others = SETS[name]
     return kind(radius, *others, **({"ground": LINE} if "transport" in others else {}))
 
@@ -37,9 +37,9 @@ def ball_of(name, radius):
 @NAMES
 @NATURES
 def test_bounds_are_as_near_as_at_radius_0(name, nature):
-    still = drmdp.solve(MODEL, ball_of(name, 0.0), nature=nature, rtol=1e-11)
+    still = drmdp.solve(MODEL, ambiguity_of(name, 0.0), nature=nature, rtol=1e-11)
     for radius in RADII:
-        found = drmdp.solve(MODEL, ball_of(name, radius), nature=nature, rtol=1e-11)
+        found = drmdp.solve(MODEL, ambiguity_of(name, radius), nature=nature, rtol=1e-11)
         assert found.gap <= 1e-10 * found.scale, (radius, found.status)
         off = 20 * np.sqrt(radius) + 1e-10  # what nature can do, relatively
         assert np.abs(found.value - still.value).max() <= off * found.scale, radius
@@ -50,9 +50,11 @@ def test_bounds_are_as_near_as_at_radius_0(name, nature):
 def test_what_is_claimed_is_proved(name, nature, tmp_path):
     drmdp.write(MODEL, tmp_path / "m.npz")
     for radius in RADII:
-        drmdp.solve(MODEL, ball_of(name, radius), nature=nature).proof(tmp_path / "p")
+        drmdp.solve(MODEL, ambiguity_of(name, radius), nature=nature).proof(tmp_path / "p")
         assert not list(drmdp_check.check(tmp_path / "p", tmp_path / "m.npz").failures()), radius
-        drmdp_check.check(tmp_path / "p", tmp_path / "m.npz", interval=True)  # no price is 0 in vain
+        drmdp_check.check(
+            tmp_path / "p", tmp_path / "m.npz", interval=True
+        )  # no price is 0 in vain
 
 
 @pytest.mark.parametrize("radius", [1e-16, 1e-17, 1e-160, 5e-324])
@@ -60,15 +62,20 @@ def test_steps_of_every_kind_are_finite(radius):
     for seed in range(30):
         rng = np.random.default_rng(seed)
         kernels, costs = rng.dirichlet(np.ones(4), (2, 4, 3)), np.round(rng.normal(size=(4, 3, 4)))
-        model, ball = drmdp.Model(kernels, costs=costs, discount=0.9), drmdp.Wasserstein(radius, "l1", np.inf)
-        step = drmdp.bellman(model, ball, rng.normal(size=4))
+        model, ambiguity = (
+            drmdp.Model(kernels, costs=costs, discount=0.9),
+            drmdp.Wasserstein(radius, "l1", np.inf),
+        )
+        step = drmdp.bellman(model, ambiguity, rng.normal(size=4))
         assert (step.upper - step.lower).max() <= 1e-12
-        drmdp.finite_horizon(model, ball, stages=2, discount=1.0)
-        assert drmdp.solve(model, ball).status == "solved"
+        drmdp.finite_horizon(model, ambiguity, stages=2, discount=1.0)
+        assert drmdp.solve(model, ambiguity).status == "solved"
 
 
 def test_probabilities_whose_squares_vanish_have_bounds():
-    """A mean kernel next to rows with probabilities of 1e-300: the system that is solved on the way may be singular."""
+    """A mean kernel next to rows with probabilities of 1e-300: the system that is solved on the way
+    may be singular.
+    """
     for seed in (3, 11):
         rng = np.random.default_rng(seed)
         kernels = rng.dirichlet(np.full(3, 0.5), (2, 3, 2))
@@ -89,7 +96,9 @@ def test_a_value_that_is_off_is_told_within_its_bounds(monkeypatch):
     from drmdp.solvers.problem import Problem
 
     usual = Problem.proved
-    monkeypatch.setattr(Problem, "proved", lambda self, v: replace(usual(self, v), value=np.full(6, 1e18)))
+    monkeypatch.setattr(
+        Problem, "proved", lambda self, v: replace(usual(self, v), value=np.full(6, 1e18))
+    )
     step = drmdp.bellman(MODEL, drmdp.Wasserstein(0.1), np.zeros(6))
     assert (step.lower <= step.value).all()
     assert (step.value <= step.upper).all()

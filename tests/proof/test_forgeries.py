@@ -10,8 +10,8 @@ import pytest
 import drmdp
 import drmdp_check
 from drmdp import proof as writer
-from drmdp.bellman.exact import Remembered
 from drmdp.criteria import discounted
+from drmdp.operators.nature_rows import SweepNature
 from drmdp.proof import norms, responses, states, witnesses
 from forgeries import WORTH, forged
 from proofs import EVENTS, SETS, STAGES, TASKS, found, task_of, written
@@ -33,12 +33,16 @@ def false_of(proved, truth):
 
 
 def forge(name, seed, times, folder, task):
-    """Forge a proof several times, and check it exactly and in floats; returns how often something was proved."""
+    """Forge a proof several times, and check it exactly and in floats; returns how often something
+    was proved.
+    """
     _, proof, model = written(name, seed, folder, task)
     lines = [json.loads(line) for line in proof.read_text().splitlines()]
     rng, truth = np.random.default_rng(seed), drmdp_check.check(proof, model).bounds
     chosen = lines[0]["kind"] == "optimum" and "stages" not in lines[0]
-    kinds = [kind for kind in WORTH if kind != "x" or chosen]  # a given policy is what the proof is about
+    kinds = [
+        kind for kind in WORTH if kind != "x" or chosen
+    ]  # a given policy is what the proof is about
     proved = 0
     for _ in range(times):
         proof.write_text("".join(json.dumps(line) + "\n" for line in forged(lines, rng, kinds)))
@@ -58,7 +62,9 @@ def test_no_forgery_proves_what_is_false(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "task"), [(("l2", 2), EVENTS), (("divergence", "kl", "mean"), EVENTS), (("linf", 1), STAGES)], ids=str
+    ("name", "task"),
+    [(("l2", 2), EVENTS), (("divergence", "kl", "mean"), EVENTS), (("linf", 1), STAGES)],
+    ids=str,
 )
 def test_nor_do_those_of_events_and_stages(name, task, tmp_path):
     assert sum(forge(name, seed, 3, tmp_path, task) for seed in (1, 2, 3, 4, 5)) > 2
@@ -78,11 +84,17 @@ def test_what_is_proved_is_the_optimum_of_a_conic_solver(name, tmp_path):
     for seed in range(1, 9):
         model, solution = found(name, seed)
         _, proof, path = written(name, seed, tmp_path)
-        lower, upper = (np.array(side, dtype=float) for side in drmdp_check.check(proof, path).bounds[0][:2])
-        ball = solution.problem[1]
+        lower, upper = (
+            np.array(side, dtype=float) for side in drmdp_check.check(proof, path).bounds[0][:2]
+        )
+        ambiguity = solution.problem[1]
         middle = (lower + upper) / 2
-        step = drmdp.bellman(model, ball, -middle if model.maximise else middle, backend="conic").value
-        off = 1e-6 * max(float(np.abs(middle).max()), float(np.abs(np.asarray(model.cost_range)).max()))
+        step = drmdp.bellman(
+            model, ambiguity, -middle if model.maximise else middle, backend="conic"
+        ).value
+        off = 1e-6 * max(
+            float(np.abs(middle).max()), float(np.abs(np.asarray(model.cost_range)).max())
+        )
         assert np.abs((-step if model.maximise else step) - middle).max() <= off
 
 
@@ -122,17 +134,25 @@ def unequal(pair):
 
 
 WRONG = {
-    "a kernel outside": (Remembered, "kernel", to_the_worst),
-    "kernels outside": (Remembered, "_single", to_the_worst),
+    "a kernel outside": (SweepNature, "kernel", to_the_worst),
+    "kernels outside": (SweepNature, "_single", to_the_worst),
     "a certificate": (discounted, "bounds", tightened(discounted.bounds)),
     "rows": (states.States, "pair", unequal(states.States.pair)),
     "stakes": (states, "below_top", lambda p, stakes: p * stakes - 1.0),
     "a threshold": (responses, "pivot", lambda z, lo, hi: 0.5),
     "a price": (responses, "bisect", lambda spent, budget, scale: 0.1 * scale),
     "a price of a norm": (norms, "_newton", lambda f, lo, hi: 0 * lo),
-    "weights": (states.States, "weights", property(lambda self: self.model.weights[self.used] * 0.5)),
+    "weights": (
+        states.States,
+        "weights",
+        property(lambda self: self.model.weights[self.used] * 0.5),
+    ),
     "the model": (writer, "digest", lambda model: "0" * 64),
-    "multipliers": (witnesses, "_listed", lambda row, e, rest: [[0.5] * row.columns.size for _ in e]),
+    "multipliers": (
+        witnesses,
+        "_listed",
+        lambda row, e, rest: [[0.5] * row.columns.size for _ in e],
+    ),
 }
 
 

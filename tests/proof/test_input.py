@@ -1,4 +1,6 @@
-"""Files that are no proofs and no models are refused: the checker shows no traceback and does not hang."""
+"""Files that are no proofs and no models are refused: the checker shows no traceback and does not
+hang.
+"""
 
 import json
 import signal
@@ -45,7 +47,9 @@ def spoil(name, seed, times, folder, task):
     _, proof, model = written(name, seed, folder, task)
     rng, good = np.random.default_rng(seed), proof.read_bytes()
     lines = [json.loads(line) for line in good.splitlines()]
-    paths = model if isinstance(model, list) else sorted(model.iterdir()) if model.is_dir() else [model]
+    paths = (
+        model if isinstance(model, list) else sorted(model.iterdir()) if model.is_dir() else [model]
+    )
     codes = []
     for k in range(times):
         proof.write_bytes(replaced(lines, rng) if k % 2 else spoiled(good, rng))
@@ -53,7 +57,9 @@ def spoil(name, seed, times, folder, task):
         proof.write_bytes(good)
         path = paths[int(rng.integers(len(paths)))]
         kept = path.read_bytes()
-        path.write_bytes(spoiled(kept, rng) if k % 3 or path.suffix != ".npz" else repacked(kept, rng, folder))
+        path.write_bytes(
+            spoiled(kept, rng) if k % 3 or path.suffix != ".npz" else repacked(kept, rng, folder)
+        )
         codes.append(survives(proof, model, k % 5 == 0))
         path.write_bytes(kept)
     return codes
@@ -63,7 +69,10 @@ def repacked(kept, rng, folder):
     """A model whose arrays are spoiled and whose checksums are right."""
     source, target = folder / "kept.npz", folder / "again.npz"
     source.write_bytes(kept)
-    with zipfile.ZipFile(source) as archive, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as other:
+    with (
+        zipfile.ZipFile(source) as archive,
+        zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as other,
+    ):
         names = archive.namelist()
         chosen = names[int(rng.integers(len(names)))]
         for name in names:
@@ -79,7 +88,9 @@ def test_what_is_spoiled_is_refused_or_checked(name, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "task"), [(("l2", 2), EVENTS), (("divergence", "kl", "mean"), EVENTS), (("l1", 1), STAGES)], ids=str
+    ("name", "task"),
+    [(("l2", 2), EVENTS), (("divergence", "kl", "mean"), EVENTS), (("l1", 1), STAGES)],
+    ids=str,
 )
 def test_so_is_what_is_about_events_and_stages(name, task, tmp_path, capsys):
     codes = [code for seed in (2, 3) for code in spoil(name, seed, 25, tmp_path, task)]
@@ -110,7 +121,9 @@ def test_directories_are_spoiled_too(tmp_path, capsys):
     assert survives(tmp_path / "p", tmp_path / "m.drmdp", False) == 0
 
 
-@pytest.mark.parametrize("text", [b"", b"\n", b"{}\n", b"[]\n", b"null\n", b"\xff\xfe\n", b"[" * 100000 + b"\n"])
+@pytest.mark.parametrize(
+    "text", [b"", b"\n", b"{}\n", b"[]\n", b"null\n", b"\xff\xfe\n", b"[" * 100000 + b"\n"]
+)
 def test_files_that_are_no_proofs(text, tmp_path, capsys):
     proof, model = written(("l2", 2), 2, tmp_path)[1:]
     proof.write_bytes(text)

@@ -1,4 +1,6 @@
-"""The entropy map of nature's rows: optimality conditions, a conic solver, and steps that are too long."""
+"""The entropy map of nature's rows: optimality conditions, a conic solver, and steps that are too
+long.
+"""
 
 import cvxpy as cp
 import numpy as np
@@ -6,7 +8,7 @@ import pytest
 
 import drmdp
 from drmdp.layout.layout import lay_out_all
-from drmdp.prox.registry import ENTROPY_EACH, Push, project_states, remember
+from drmdp.prox.registry import ENTROPY_EACH, Push, cold_memory, project_states
 from drmdp.solvers.first_order.players import MIX, first_rows
 
 PAIR = "linf", np.inf
@@ -14,7 +16,9 @@ RADII = np.array([1e-4, 0.01, 0.1, 0.4, 1.0, 3.0])
 
 
 def problem(seed, equal, support, dtype=None):
-    """A layout with a radius for each state, an iterate inside, the row of each of its entries, a step and a value."""
+    """A layout with a radius for each state, an iterate inside, the row of each of its entries, a
+    step and a value.
+    """
     rng = np.random.default_rng(seed)
     S, A, N = 6, 3, 4
     kernels = rng.dirichlet(np.full(S, 0.5), size=(N, S, A))
@@ -23,7 +27,9 @@ def problem(seed, equal, support, dtype=None):
     kernels[..., 0] += 0.1
     kernels /= kernels.sum(axis=-1, keepdims=True)
     weights = None if equal else rng.dirichlet(np.ones(N))
-    model = drmdp.Model(kernels, costs=rng.random((S, A, S)), discount=0.9, weights=weights, dtype=dtype)
+    model = drmdp.Model(
+        kernels, costs=rng.random((S, A, S)), discount=0.9, weights=weights, dtype=dtype
+    )
     layout = lay_out_all(model, drmdp.Wasserstein(RADII, *PAIR, support))
     lengths = np.repeat(np.diff(layout.indptr), N)
     rows = np.repeat(np.arange(lengths.size), lengths)
@@ -54,7 +60,7 @@ def test_no_mass_would_rather_be_elsewhere(equal, support, dtype):
     for seed in range(20):
         layout, y, rows, step, value = problem(seed, equal, support, dtype)
         centre = layout.data / np.bincount(rows, weights=layout.data)[rows]
-        memory = remember(ENTROPY_EACH, layout)
+        memory = cold_memory(ENTROPY_EACH, layout)
         for size in (1.0, 30.0, 5.0):
             log, before = log_u(layout, y, size * step, value), y.copy()
             run(layout, y, size * step, value, memory)
@@ -74,7 +80,7 @@ def test_no_mass_would_rather_be_elsewhere(equal, support, dtype):
 def test_agrees_with_a_conic_solver():
     layout, y, rows, step, value = problem(3, True, "all")
     log, before = log_u(layout, y, 4 * step, value), y.copy()
-    run(layout, y, 4 * step, value, remember(ENTROPY_EACH, layout))
+    run(layout, y, 4 * step, value, cold_memory(ENTROPY_EACH, layout))
     for row in range(12, 72, 3):
         own = rows == row
         theta, u = RADII[row // 12], np.exp(log[own])
@@ -85,22 +91,22 @@ def test_agrees_with_a_conic_solver():
     assert np.abs(y - before).max() > 0.1
 
 
-def test_steps_too_long_for_exponentials_leave_rows_in_the_ball():
+def test_steps_too_long_for_exponentials_leave_rows_in_the_ambiguity():
     layout, y, rows, step, value = problem(5, False, "all")
-    memory = remember(ENTROPY_EACH, layout)
+    memory = cold_memory(ENTROPY_EACH, layout)
     for size in (1e6, -1e6, 1e6, 1.0):
         run(layout, y, size * step, value, memory)
         np.testing.assert_allclose(np.bincount(rows, weights=y), 1, rtol=0, atol=1e-12)
         assert np.all(np.abs(y - layout.data) <= RADII[rows // 12] + 1e-12)
 
 
-def test_rows_without_a_step_stay_and_a_ball_of_one_point_is_that_point():
+def test_rows_without_a_step_stay_and_a_ambiguity_of_one_point_is_that_point():
     layout, y, rows, step, value = problem(6, True, "all")
     layout = layout._replace(radius=np.array([0.0, *RADII[1:]]))
     layout.radius.setflags(write=False)
     step[:, 1] = 0
     before = y.copy()
-    run(layout, y, step, value, remember(ENTROPY_EACH, layout))
+    run(layout, y, step, value, cold_memory(ENTROPY_EACH, layout))
     point, still = rows < 12, rows // 4 % 3 == 1
     assert np.array_equal(y[point], layout.data[point])
     assert np.array_equal(y[still & ~point], before[still & ~point])

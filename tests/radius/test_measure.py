@@ -29,7 +29,11 @@ SETS = {
 def test_a_single_row_gains_what_solving_again_says(name, rectangular, criterion):
     rng = np.random.default_rng([1, list(SETS).index(name)])
     model = counted(rng, criterion)
-    rows = model.pair_counts if rectangular == "sa" else np.where(model.available, model.pair_counts, 0).sum(axis=1)
+    rows = (
+        model.pair_counts
+        if rectangular == "sa"
+        else np.where(model.available, model.pair_counts, 0).sum(axis=1)
+    )
     rows = np.maximum(rows, 1)
     ambiguity = SETS[name](rows, rectangular)
     solution = doubt.solved(model, ambiguity, criterion)

@@ -8,10 +8,10 @@ import pytest
 
 import drmdp
 from cases import cases
-from drmdp import InputError, Wasserstein, instances, radius
-from drmdp.bellman.exact import ExactOperator
-from drmdp.core import clock
+from drmdp import Divergence, InputError, Wasserstein, instances, radius
+from drmdp.operators.exact import ExactOperator
 from drmdp.sets import PAIRS
+from drmdp.ui import clock
 
 EXACT = [pair for pair in PAIRS if pair != ("linf", 1)]
 
@@ -35,20 +35,22 @@ def small(sparse=False, rewards=False, seed=0):
 @pytest.mark.parametrize("pair", EXACT)
 def test_a_path_is_what_single_solves_find(pair):
     for case in cases(pair, 12, seed=5):
-        model, ball = case.model, case.ball
-        scale = max(1e-300, np.abs(drmdp.solve(model, ball).upper).max())
-        radii = np.linspace(0, ball.saturation(model).max(), 4)
+        model, ambiguity = case.model, case.ambiguity
+        scale = max(1e-300, np.abs(drmdp.solve(model, ambiguity).upper).max())
+        radii = np.linspace(0, ambiguity.saturation(model).max(), 4)
         tol = 1e-6 * scale
-        found = radius.path(model, ball, radii, tol=tol)
+        found = radius.path(model, ambiguity, radii, tol=tol)
         assert np.array_equal(found.radii, np.unique(radii)), case.name
         for point in found.points:
-            alone = drmdp.solve(model, replace(ball, radius=point.radius), tol=tol)
+            alone = drmdp.solve(model, replace(ambiguity, radius=point.radius), tol=tol)
             assert point.status == alone.status == "solved", case.name
             assert point.gap <= tol
             assert (point.lower <= alone.upper).all(), case.name
             assert (alone.lower <= point.upper).all(), case.name
             assert np.array_equal(point.value, point.lower if model.maximise else point.upper)
-            worst = drmdp.evaluate(model, replace(ball, radius=point.radius), point.policy, tol=tol)
+            worst = drmdp.evaluate(
+                model, replace(ambiguity, radius=point.radius), point.policy, tol=tol
+            )
             late = worst.lower - point.value if not model.maximise else point.value - worst.upper
             assert late.max() <= 1e-9 * scale, case.name
 
@@ -61,18 +63,22 @@ def test_a_path_without_an_exact_operator():
 
 def test_what_a_path_says_of_itself():
     model = instances.perturb(instances.machine(8), 5)
-    ball, seen = Wasserstein(3.0, support="all"), []
-    found = radius.path(model, ball, 6, callback=seen.append)
+    ambiguity, seen = Wasserstein(3.0, support="all"), []
+    found = radius.path(model, ambiguity, 6, callback=seen.append)
     assert set(map(id, found.points)) == set(map(id, seen))
     assert (found.radii[0], found.radii[-1], len(found.radii)) == (0, found.saturation, 6)
-    assert found.saturation == ball.saturation(model).max()
+    assert found.saturation == ambiguity.saturation(model).max()
     assert np.allclose(found.fractions, found.radii / found.saturation)
     assert (np.diff(found.worst) >= -1e-6).all()
-    assert (found.nominal >= found.nominal[0] - 1e-6).all()  # the first policy is the best under the mean kernel
+    assert (
+        found.nominal >= found.nominal[0] - 1e-6
+    ).all()  # the first policy is the best under the mean kernel
     assert (found.nominal <= found.worst + 1e-6).all()
     assert np.allclose(found.nominal[0], found.worst[0], atol=1e-5)
     assert found.kernel_passes.sum() > 6
-    assert len(radius.path(model, ball, 6, callback=lambda point: point.radius > 0).points) == 2
+    assert (
+        len(radius.path(model, ambiguity, 6, callback=lambda point: point.radius > 0).points) == 2
+    )
 
 
 def test_a_path_of_a_given_policy():
@@ -87,12 +93,17 @@ def test_a_path_of_a_given_policy():
 def test_fewer_sweeps_than_from_scratch():
     model = instances.perturb(instances.garnet(20, 4, seed=1), 5)
     for pair in EXACT:
-        ball = Wasserstein(0, *pair, support="all")
-        found = radius.path(model, ball, np.linspace(0, ball.saturation(model).max(), 50), tol=1e-5)
+        ambiguity = Wasserstein(0, *pair, support="all")
+        found = radius.path(
+            model, ambiguity, np.linspace(0, ambiguity.saturation(model).max(), 50), tol=1e-5
+        )
         assert found.status == "solved"
         assert found.kernel_passes.mean() <= 2.5, pair
-        spaced = radius.path(model, ball, 20, tol=1e-5)
-        alone = [drmdp.solve(model, ball.with_radius(r), tol=1e-5).kernel_passes for r in spaced.radii]
+        spaced = radius.path(model, ambiguity, 20, tol=1e-5)
+        alone = [
+            drmdp.solve(model, ambiguity.with_radius(r), tol=1e-5).kernel_passes
+            for r in spaced.radii
+        ]
         assert spaced.kernel_passes.mean() < np.mean(alone), pair
 
 
@@ -116,7 +127,8 @@ def test_critical_radii_from_both_sides(pair, kind):
 
 
 def test_a_critical_radius_by_hand():
-    # 'risky' leads to the bad state (which costs 10 once) with probability .1 and, at radius r, of .1 + r/2; 'safe' costs 1. They are
+    # 'risky' leads to the bad state (which costs 10 once) with probability .1 and, at radius r, of
+    # .1 + r/2; 'safe' costs 1. They are
     # equal where .5 · 10 · (.1 + r/2) = 1.
     rows = np.zeros((3, 2, 3))
     rows[0] = [[0, 0.9, 0.1], [0, 1, 0]]
@@ -140,15 +152,27 @@ def test_a_critical_radius_by_hand():
 
 def test_tied_actions_do_not_alternate():
     steady = 0
-    for case in [case for pair in EXACT for case in cases(pair, 130, seed=31) if "tied" in case.name]:
-        model, limit = case.model, case.ball.saturation(case.model).max()
-        size = max(np.abs(drmdp.solve(model, case.ball).upper).max(), 1e-3 * max(map(abs, model.cost_range)))
+    for case in [
+        case for pair in EXACT for case in cases(pair, 130, seed=31) if "tied" in case.name
+    ]:
+        model, limit = case.model, case.ambiguity.saturation(case.model).max()
+        size = max(
+            np.abs(drmdp.solve(model, case.ambiguity).upper).max(),
+            1e-3 * max(map(abs, model.cost_range)),
+        )
         if limit > 0 and size > 0:
-            found = radius.path(model, case.ball, 4, tol=1e-6 * size)
-            first = radius.path(model, case.ball, 4, tol=1e-9 * size, policy=found.points[0].policy)
+            found = radius.path(model, case.ambiguity, 4, tol=1e-6 * size)
+            first = radius.path(
+                model, case.ambiguity, 4, tol=1e-9 * size, policy=found.points[0].policy
+            )
             changes = radius.critical(found, precision=0.1 * limit)
-            loss = [np.abs(one.value - two.value).max() for one, two in zip(found.points, first.points, strict=True)]
-            if max(loss) <= 1e-7 * (1 - model.discount) * size:  # the first policy is optimal all along
+            loss = [
+                np.abs(one.value - two.value).max()
+                for one, two in zip(found.points, first.points, strict=True)
+            ]
+            if (
+                max(loss) <= 1e-7 * (1 - model.discount) * size
+            ):  # the first policy is optimal all along
                 steady += 1
                 assert changes == (), case.name
     assert steady > 5
@@ -187,8 +211,8 @@ def test_choice_by_held_out_kernels(kind):
 
 
 def test_cross_validation_holds_out():
-    model, ball = small(), Wasserstein(0, support="all")
-    choice = radius.cross_validate(model, ball, [0, 0.3, 0.6])
+    model, ambiguity = small(), Wasserstein(0, support="all")
+    choice = radius.cross_validate(model, ambiguity, [0, 0.3, 0.6])
     for i in range(4):
         others = [j for j in range(4) if j != i]
         train = drmdp.Model(
@@ -202,26 +226,31 @@ def test_cross_validation_holds_out():
             policy = drmdp.solve(train, Wasserstein(r, support="all")).policy
             value = drmdp.policies.under(model, policy, [i])[0]
             assert np.isclose(choice.samples[k, i], model.initial @ value, atol=1e-4)
-    assert radius.cross_validate(model, ball, [0, 0.3], folds=2, by="worst").samples.shape == (2, 4)
+    assert radius.cross_validate(model, ambiguity, [0, 0.3], folds=2, by="worst").samples.shape == (
+        2,
+        4,
+    )
 
 
 @pytest.mark.parametrize("rewards", [False, True])
 def test_rows_without_data_of_their_own_are_told_before_kernels_are_held_out(rewards):
-    model, ball = small(rewards=rewards), Wasserstein(0)
+    model, ambiguity = small(rewards=rewards), Wasserstein(0)
     own = {"rewards": model.rewards} if rewards else {"costs": model.costs}
     fixed = {**own, "discount": 0.9, "available": model.available, "terminal": model.terminal}
     counts = np.ones((4, 5, 3, 5))
     counts[1, 1, 2] = counts[2, 4] = 0  # unavailable and terminal: nobody misses them
     kernels = np.nan_to_num(model.kernels)
-    radius.cross_validate(drmdp.Model(kernels, **fixed, counts=counts), ball, [0.1])
-    radius.cross_validate(drmdp.Model(kernels, **fixed, counts=counts.sum(axis=0)), ball, [0.1])
+    radius.cross_validate(drmdp.Model(kernels, **fixed, counts=counts), ambiguity, [0.1])
+    radius.cross_validate(
+        drmdp.Model(kernels, **fixed, counts=counts.sum(axis=0)), ambiguity, [0.1]
+    )
     counts[2, 0, 1] = counts[3, 2] = 0
     kind = "rewards" if rewards else "costs"
     with pytest.warns(
         drmdp.Notice,
         match=f"4 of 44 rows of the kernels held out have no data of their own.*: held-out {kind} look better",
     ):
-        radius.cross_validate(drmdp.Model(kernels, **fixed, counts=counts), ball, [0.1])
+        radius.cross_validate(drmdp.Model(kernels, **fixed, counts=counts), ambiguity, [0.1])
 
 
 def test_folds_of_trajectories():
@@ -260,13 +289,17 @@ def test_the_truth_is_inside_as_often_as_promised(pair):
     truth = rng.dirichlet(np.ones(S), size=(S, A))
     missed, ratios = 0, []
     for _ in range(200):
-        kernels = np.stack([[[rng.multinomial(n, row) / n for row in rows] for rows in truth] for _ in range(N)])
+        kernels = np.stack(
+            [[[rng.multinomial(n, row) / n for row in rows] for rows in truth] for _ in range(N)]
+        )
         model = drmdp.Model(kernels, costs=np.zeros((S, A)), discount=0.5)
-        ball = Wasserstein(0, *pair, support="all")
-        r = radius.sufficient(model, ball, n, confidence=0.8)
+        ambiguity = Wasserstein(0, *pair, support="all")
+        r = radius.sufficient(model, ambiguity, n, confidence=0.8)
         metric, order = pair
         norm = {"l1": 1, "l2": 2, "linf": np.inf}[metric]
-        d = np.stack([[np.linalg.norm((k[s] - truth[s]).ravel(), norm) for s in range(S)] for k in kernels])
+        d = np.stack(
+            [[np.linalg.norm((k[s] - truth[s]).ravel(), norm) for s in range(S)] for k in kernels]
+        )
         far = d.max(axis=0) if order == math.inf else (d**order).mean(axis=0) ** (1 / order)
         missed += (far > r).any()
         ratios.append((far / r).max())
@@ -275,15 +308,35 @@ def test_the_truth_is_inside_as_often_as_promised(pair):
 
 
 def test_the_sufficient_radius_of_counts():
-    model, ball = small(), Wasserstein(0, support="all")
-    few, many = (radius.sufficient(model, ball, n) for n in (100, 10_000))
+    model, ambiguity = small(), Wasserstein(0, support="all")
+    few, many = (radius.sufficient(model, ambiguity, n) for n in (100, 10_000))
     assert np.allclose(few[:4], 10 * many[:4])
     assert few[4] == 0
     counts = np.full((4, 5, 3), 100.0)
     counts[:, 1, 2] = np.nan  # closed
-    assert np.array_equal(radius.sufficient(model, ball, counts), few)
+    assert np.array_equal(radius.sufficient(model, ambiguity, counts), few)
     counts[0, 0, 0] = 0
-    assert radius.sufficient(model, ball, counts)[0] > few[0]
+    assert radius.sufficient(model, ambiguity, counts)[0] > few[0]
+
+
+@pytest.mark.parametrize("rectangular", ["s", "sa"])
+@pytest.mark.parametrize("key", [*PAIRS, "burg", "tv"])
+def test_less_than_a_draw_is_none_and_no_number_of_draws_is_too_large(key, rectangular):
+    model = small()
+    if isinstance(key, str):
+        ambiguity = Divergence(0, key, rectangular=rectangular, support="all")
+    else:
+        ambiguity = Wasserstein(0, *key, support="all", rectangular=rectangular)
+    none = radius.sufficient(model, ambiguity, 0)
+    for few in (5e-324, 1e-300, 0.5, np.nextafter(1, 0)):
+        assert np.array_equal(radius.sufficient(model, ambiguity, few), none)
+    draws = [1, 10, 1e6, 1e12, 1e15, 2.0**53, 1e100, 1e308, np.finfo(float).max]
+    radii = np.stack([none, *(radius.sufficient(model, ambiguity, n) for n in draws)])
+    assert np.isfinite(radii).all()
+    assert (np.diff(radii, axis=0) <= 0).all()
+    scale = 1 if isinstance(key, str) and key == "burg" else 0.5  # like 1/n, and like its root
+    far, near = radii[-4], radii[4]  # of 2^53 and of 1e12 draws: digits are not lost
+    assert np.allclose(far * 2.0 ** (53 * scale), near * 1e12**scale, rtol=0.5)
 
 
 # ---------------------------------------------------------------------- mistakes
@@ -292,24 +345,63 @@ def test_the_sufficient_radius_of_counts():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m, b: radius.path(m, b, 1), "radii: expected from 2 to 10,000 radii, or a list, got 1$"),
-        (lambda m, b: radius.path(m, b, 10**8), "radii: expected from 2 to 10,000 radii, or a list, got 100000000"),
-        (lambda m, b: radius.path(m, b, np.nan), "radii: expected from 2 to 10,000 radii, or a list, got nan"),
+        (
+            lambda m, b: radius.path(m, b, 1),
+            "radii: expected from 2 to 10,000 radii, or a list, got 1$",
+        ),
+        (
+            lambda m, b: radius.path(m, b, 10**8),
+            "radii: expected from 2 to 10,000 radii, or a list, got 100000000",
+        ),
+        (
+            lambda m, b: radius.path(m, b, np.nan),
+            "radii: expected from 2 to 10,000 radii, or a list, got nan",
+        ),
         (lambda m, b: radius.path(m, b, 3, top=0), r"top must be positive and finite, got 0\.0"),
-        (lambda m, b: radius.path(m, b, [0, -1]), "radii must be finite and not negative, got -1.0"),
-        (lambda m, b: radius.path(m, b, [[0]]), r"radii: expected a list of numbers, got shape \(1, 1\)"),
+        (
+            lambda m, b: radius.path(m, b, [0, -1]),
+            "radii must be finite and not negative, got -1.0",
+        ),
+        (
+            lambda m, b: radius.path(m, b, [[0]]),
+            r"radii: expected a list of numbers, got shape \(1, 1\)",
+        ),
         (lambda m, b: radius.path(m, b, [0], tol=-1), "tol must be finite"),
-        (lambda m, b: radius.critical(radius.path(m, b, [0, 1]), precision=0), "precision must be positive, got 0.0"),
-        (lambda m, b: radius.choose(radius.path(m, b, [0]), []), "held_out: expected one or more kernels"),
-        (lambda m, b: radius.choose(radius.path(m, b, [0]), m, by="median"), 'by: expected "mean", "worst" or a level'),
-        (lambda m, b: radius.choose(radius.path(m, b, [0]), np.zeros((1, 5, 3, 5))), "state 0, action 0 sums to 0.0, not 1"),
-        (lambda m, b: radius.choose(radius.path(m, b, [0]), instances.machine(5)), "held_out: a model with other states"),
-        (lambda m, b: radius.cross_validate(m, b, folds=9), "folds: expected a whole number from 2 to 4, got 9"),
+        (
+            lambda m, b: radius.critical(radius.path(m, b, [0, 1]), precision=0),
+            "precision must be positive, got 0.0",
+        ),
+        (
+            lambda m, b: radius.choose(radius.path(m, b, [0]), []),
+            "held_out: expected one or more kernels",
+        ),
+        (
+            lambda m, b: radius.choose(radius.path(m, b, [0]), m, by="median"),
+            'by: expected "mean", "worst" or a level',
+        ),
+        (
+            lambda m, b: radius.choose(radius.path(m, b, [0]), np.zeros((1, 5, 3, 5))),
+            "state 0, action 0 sums to 0.0, not 1",
+        ),
+        (
+            lambda m, b: radius.choose(radius.path(m, b, [0]), instances.machine(5)),
+            "held_out: a model with other states",
+        ),
+        (
+            lambda m, b: radius.cross_validate(m, b, folds=9),
+            "folds: expected a whole number from 2 to 4, got 9",
+        ),
         (lambda m, b: radius.cross_validate(instances.machine(5), b), "nothing can be held out"),
-        (lambda m, b: radius.sufficient(m, b, -1), "counts must be finite and not negative: kernel 0, state 0, action 0"),
-        (lambda m, b: radius.sufficient(m, b, 5, confidence=1), "confidence: expected a number between 0 and 1, got 1.0"),
+        (
+            lambda m, b: radius.sufficient(m, b, -1),
+            "counts must be finite and not negative: kernel 0, state 0, action 0",
+        ),
+        (
+            lambda m, b: radius.sufficient(m, b, 5, confidence=1),
+            "confidence: expected a number between 0 and 1, got 1.0",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_named(call, message):
     with pytest.raises(InputError, match=message):
         call(small(), Wasserstein(0, support="all"))
@@ -319,7 +411,9 @@ def test_mistakes_are_named(call, message):
 
 
 class Sweeps:
-    """Counts the sweeps of the exact operator: each takes a second, and one of them may be interrupted."""
+    """Counts the sweeps of the exact operator: each takes a second, and one of them may be
+    interrupted.
+    """
 
     def __init__(self, monkeypatch, interrupt=math.inf):
         self.count, self.interrupt = 0, interrupt
@@ -341,11 +435,11 @@ ASKED = [0.0, 0.1, 0.2, 0.4, 0.8]
 
 
 def test_an_interrupted_path_returns_what_is_done(monkeypatch):
-    model, ball = small(), Wasserstein(0, support="all")
-    whole = radius.path(model, ball, ASKED)
+    model, ambiguity = small(), Wasserstein(0, support="all")
+    whole = radius.path(model, ambiguity, ASKED)
     first = int(whole.points[0].kernel_passes + whole.points[1].kernel_passes)
     sweeps, seen = Sweeps(monkeypatch, interrupt=first + 1), []
-    found = radius.path(model, ball, ASKED, callback=seen.append)
+    found = radius.path(model, ambiguity, ASKED, callback=seen.append)
     assert found.status == "interrupted"
     assert found.radii.tolist() == ASKED[:3]
     assert [str(point.status) for point in found.points] == ["solved", "solved", "interrupted"]
@@ -358,22 +452,25 @@ def test_an_interrupted_path_returns_what_is_done(monkeypatch):
 
 @pytest.mark.parametrize("asked", [ASKED, 12], ids=["list", "number"])
 def test_the_limit_of_a_path_is_for_all_radii_together(monkeypatch, asked):
-    model, ball = small(), Wasserstein(0, support="all")
-    whole = radius.path(model, ball, asked)
+    model, ambiguity = small(), Wasserstein(0, support="all")
+    whole = radius.path(model, ambiguity, asked)
     assert whole.kernel_passes.sum() > 8
     sweeps = Sweeps(monkeypatch)
     for seconds in (0, 3, 7):
         sweeps.count = 0
-        found = radius.path(model, ball, asked, max_seconds=seconds)
+        found = radius.path(model, ambiguity, asked, max_seconds=seconds)
         assert found.status == "time_limit"
         assert 0 < len(found.points) < len(whole.points)
         assert sum(point.status == "time_limit" for point in found.points) == 1
         assert sweeps.count <= seconds + 2
         for point in found.points:
             same = [own for own in whole.points if own.radius == point.radius]
-            assert all((point.lower <= own.upper).all() and (point.upper >= own.lower).all() for own in same)
+            assert all(
+                (point.lower <= own.upper).all() and (point.upper >= own.lower).all()
+                for own in same
+            )
     sweeps.count = 0
-    assert radius.path(model, ball, asked, max_seconds=1e6).status == "solved"
+    assert radius.path(model, ambiguity, asked, max_seconds=1e6).status == "solved"
 
 
 def changing():
@@ -400,7 +497,8 @@ def test_a_search_for_critical_radii_returns_wider_intervals_when_time_is_up(mon
         assert sweeps.count <= seconds + 2
         for fine in changes:
             assert any(
-                change.state == fine.state and change.low <= fine.low and fine.high <= change.high for change in wide
+                change.state == fine.state and change.low <= fine.low and fine.high <= change.high
+                for change in wide
             )
         widths.append(max(change.high - change.low for change in wide))
     assert widths[0] >= widths[1] >= widths[2] > 1e-3
@@ -409,36 +507,38 @@ def test_a_search_for_critical_radii_returns_wider_intervals_when_time_is_up(mon
 
 
 def test_cross_validation_chooses_by_the_folds_that_are_done(monkeypatch):
-    model, ball = small(), Wasserstein(0, support="all")
-    whole = radius.cross_validate(model, ball, ASKED)
+    model, ambiguity = small(), Wasserstein(0, support="all")
+    whole = radius.cross_validate(model, ambiguity, ASKED)
     assert (str(whole.status), whole.samples.shape) == ("solved", (5, 4))
     sweeps = Sweeps(monkeypatch)
-    radius.cross_validate(model, ball, ASKED)
+    radius.cross_validate(model, ambiguity, ASKED)
     seconds = sweeps.count // 2
     for asked in (ASKED, 5):
         sweeps.count = 0
-        found = radius.cross_validate(model, ball, asked, max_seconds=seconds)
+        found = radius.cross_validate(model, ambiguity, asked, max_seconds=seconds)
         assert found.status == "time_limit"
         assert 0 < found.samples.shape[1] < 4
         assert sweeps.count <= seconds + 2
     sweeps.count = 0
-    found = radius.cross_validate(model, ball, ASKED, max_seconds=seconds)
+    found = radius.cross_validate(model, ambiguity, ASKED, max_seconds=seconds)
     for column in found.samples.T:
         assert np.isclose(whole.samples.T, column, rtol=1e-9, atol=0).all(axis=1).any()
     for asked in (ASKED, 5):
-        with pytest.raises(InputError, match="max_seconds: 0 s are too short to finish a single fold"):
-            radius.cross_validate(model, ball, asked, max_seconds=0)
+        with pytest.raises(
+            InputError, match="max_seconds: 0 s are too short to finish a single fold"
+        ):
+            radius.cross_validate(model, ambiguity, asked, max_seconds=0)
     sweeps.count, sweeps.interrupt = 0, 5
     with pytest.raises(KeyboardInterrupt):
-        radius.cross_validate(model, ball, ASKED)
+        radius.cross_validate(model, ambiguity, ASKED)
 
 
 def test_the_value_under_the_mean_kernel_is_left_out_where_time_is_up(monkeypatch):
     """In a large model it takes a linear system of its own."""
     monkeypatch.setattr("drmdp.policies.fixed_kernel.DENSE", 3)
-    model, ball = small(sparse=True), Wasserstein(0, support="observed")
+    model, ambiguity = small(sparse=True), Wasserstein(0, support="observed")
     Sweeps(monkeypatch)
-    found = radius.path(model, ball, ASKED, max_seconds=2)
+    found = radius.path(model, ambiguity, ASKED, max_seconds=2)
     assert found.status == "time_limit"
     assert np.isnan(found.points[-1].nominal).all()
     assert np.isfinite(found.points[0].nominal).all()
@@ -446,21 +546,23 @@ def test_the_value_under_the_mean_kernel_is_left_out_where_time_is_up(monkeypatc
 
 @pytest.mark.parametrize("given", [{"max_seconds": -1}, {"max_seconds": math.nan}])
 def test_limits_are_checked(given):
-    model, ball = small(), Wasserstein(0, support="all")
-    found = radius.path(model, ball, [0, 0.1])
+    model, ambiguity = small(), Wasserstein(0, support="all")
+    found = radius.path(model, ambiguity, [0, 0.1])
     for call in (
-        lambda: radius.path(model, ball, [0, 0.1], **given),
+        lambda: radius.path(model, ambiguity, [0, 0.1], **given),
         lambda: radius.critical(found, **given),
-        lambda: radius.cross_validate(model, ball, [0, 0.1], **given),
-        lambda: drmdp.evaluate(model, ball, np.zeros(5, dtype=int), **given),
-        lambda: drmdp.finite_horizon(model, ball, 3, **given),
+        lambda: radius.cross_validate(model, ambiguity, [0, 0.1], **given),
+        lambda: drmdp.evaluate(model, ambiguity, np.zeros(5, dtype=int), **given),
+        lambda: drmdp.finite_horizon(model, ambiguity, 3, **given),
     ):
         with pytest.raises(InputError, match="max_seconds must not be negative"):
             call()
 
 
 def test_all_rows_hold_at_once():
-    """The states share the probability of a miss: S tuples, each with δ/S; the same n in all rows makes the weights add up to 1."""
+    """The states share the probability of a miss: S tuples, each with δ/S; the same n in all rows
+    makes the weights add up to 1.
+    """
     rng = np.random.default_rng(0)
     S, A, N, n, level = 3, 2, 4, 1000, 0.9
     model = drmdp.Model(rng.dirichlet(np.ones(S), (N, S, A)), costs=np.zeros((S, A)), discount=0.5)

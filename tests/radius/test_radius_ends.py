@@ -40,18 +40,23 @@ def test_an_interrupted_path_ends_there(stopping):
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "radii"), [(Status.interrupted, 130, 2), (Status.iteration_limit, 3, 4), (Status.solved, 0, 4)]
+    ("status", "code", "radii"),
+    [(Status.interrupted, 130, 2), (Status.iteration_limit, 3, 4), (Status.solved, 0, 4)],
 )
 def test_the_exit_code_of_a_sweep_tells_how_its_path_ended(status, code, radii, stopping, tmp_path):
     drmdp.write(instances.machine(5), tmp_path / "machine.npz")
     stopping(status)
-    found = CliRunner().invoke(main, ["sweep", str(tmp_path / "machine.npz"), "--radii", "0,.1,.2,.3", "--json"])
+    found = CliRunner().invoke(
+        main, ["sweep", str(tmp_path / "machine.npz"), "--radii", "0,.1,.2,.3", "--json"]
+    )
     assert found.exit_code == code
     assert found.stdout.count('"radius"') == radii
 
 
 def test_states_that_do_not_change_are_left_alone(monkeypatch):
-    """Both actions of the last state are the same: a solution in the middle that takes the other one is no change."""
+    """Both actions of the last state are the same: a solution in the middle that takes the other
+    one is no change.
+    """
     kernels = np.zeros((4, 2, 4))
     kernels[0] = [[0, 0.9, 0.1, 0], [0, 1, 0, 0]]
     kernels[2], kernels[3] = [0, 1, 0, 0], [0, 0, 0, 1]
@@ -73,7 +78,9 @@ def test_states_that_do_not_change_are_left_alone(monkeypatch):
 @pytest.mark.parametrize("metric", ["l2", "linf"])
 def test_the_sufficient_radius_by_hand(metric):
     """All rows at once: four rows of two kernels share what may go wrong."""
-    model = instances.perturb(drmdp.Model(np.full((2, 1, 2), 0.5), costs=np.zeros((2, 1)), discount=0.5), 2)
+    model = instances.perturb(
+        drmdp.Model(np.full((2, 1, 2), 0.5), costs=np.zeros((2, 1)), discount=0.5), 2
+    )
     found = radius.sufficient(model, Wasserstein(0, metric, math.inf, "all"), 100, confidence=0.9)
     log = math.log(4 / 0.1)
     by_hand = {

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import drmdp
 from drmdp import Wasserstein, radius
 from drmdp.cli import main
-from drmdp.radius.spacing import NARROW
+from drmdp.radius.path import NARROW
 
 STATES, ACTIONS = ("good", "fair", "poor", "failed"), ("run", "replace")
 
@@ -17,11 +17,16 @@ STATES, ACTIONS = ("good", "fair", "poor", "failed"), ("run", "replace")
 def presses(seed=0):
     """Eight presses in four conditions, each seen for five years: run them, or replace them."""
     rng = np.random.default_rng(seed)
-    wear = np.array([[0.76, 0.2, 0.03, 0.01], [0, 0.7, 0.25, 0.05], [0, 0, 0.65, 0.35], [0, 0, 0, 1]])
+    wear = np.array(
+        [[0.76, 0.2, 0.03, 0.01], [0, 0.7, 0.25, 0.05], [0, 0, 0.65, 0.35], [0, 0, 0, 1]]
+    )
     y = np.zeros((8, 4, 2, 4))
     for press in range(8):
         for s in range(4):
-            y[press, s] = [rng.multinomial(15, wear[s]) / 15, rng.multinomial(6, [0.97, 0.03, 0, 0]) / 6]
+            y[press, s] = [
+                rng.multinomial(15, wear[s]) / 15,
+                rng.multinomial(6, [0.97, 0.03, 0, 0]) / 6,
+            ]
     costs = [[0, 5000], [300, 5000], [1500, 5000], [9000, 7000]]
     return drmdp.Model(y, costs=costs, discount=0.95, states=STATES, actions=ACTIONS)
 
@@ -33,9 +38,9 @@ def rows_that_differ(points):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_most_rows_of_a_sweep_show_another_policy(seed):
-    model, ball = presses(seed), Wasserstein(0)
-    found = radius.path(model, ball, 20, tol=1e-2)
-    even = radius.path(model, ball, np.linspace(0, found.saturation, 20), tol=1e-2)
+    model, ambiguity = presses(seed), Wasserstein(0)
+    found = radius.path(model, ambiguity, 20, tol=1e-2)
+    even = radius.path(model, ambiguity, np.linspace(0, found.saturation, 20), tol=1e-2)
     assert len(found.points) == 20
     assert (found.radii[0], found.radii[-1]) == (0, found.saturation)
     assert rows_that_differ(found.points) > 10
@@ -43,22 +48,23 @@ def test_most_rows_of_a_sweep_show_another_policy(seed):
 
 
 def test_a_decision_at_a_small_radius_is_found():
-    # "safe" costs .1 and "risky" nothing, but nature can move mass r/√2 to a state that costs 1 000 once: they are equal near r = 3e-4
+    # "safe" costs .1 and "risky" nothing, but nature can move mass r/√2 to a state that costs 1 000
+    # once: they are equal near r = 3e-4
     rows = np.zeros((2, 3, 2, 3))
     rows[:, 0] = [[0, 1 - 1e-7, 1e-7], [0, 1, 0]]
     rows[:, 1] = [0, 1, 0]
     rows[:, 2] = [0, 1, 0]
     model = drmdp.Model(rows, costs=[[0, 0.1], [0, 0], [1000, 1000]], discount=0.5)
-    ball = Wasserstein(0)
-    found = radius.path(model, ball, 20)
+    ambiguity = Wasserstein(0)
+    found = radius.path(model, ambiguity, 20)
     (change,) = radius.critical(found, precision=1e-6)
     assert change.high < 1e-3 * found.saturation
     assert found.radii[1] <= 1e-3 * found.saturation
 
 
 def test_a_jump_does_not_take_all_radii():
-    model, ball = presses(), Wasserstein(0, "linf")  # deterministic policies: one change
-    found = radius.path(model, ball, 20, tol=1e-2)
+    model, ambiguity = presses(), Wasserstein(0, "linf")  # deterministic policies: one change
+    found = radius.path(model, ambiguity, 20, tol=1e-2)
     assert rows_that_differ(found.points) == 1
     gaps = np.diff(found.worst) / np.ptp(found.worst)
     assert gaps.max() < 0.15
@@ -85,9 +91,9 @@ def test_where_nothing_happens_there_are_as_many_radii_as_asked_for():
 
 
 def test_folds_judge_the_radii_of_the_whole_model():
-    model, ball = presses(), Wasserstein(0)
-    chosen = radius.cross_validate(model, ball, 6, folds=2, tol=1e-1)
-    np.testing.assert_array_equal(chosen.radii, radius.path(model, ball, 6, tol=1e-1).radii)
+    model, ambiguity = presses(), Wasserstein(0)
+    chosen = radius.cross_validate(model, ambiguity, 6, folds=2, tol=1e-1)
+    np.testing.assert_array_equal(chosen.radii, radius.path(model, ambiguity, 6, tol=1e-1).radii)
 
 
 # ---------------------------------------------------------------------- no room
@@ -99,7 +105,7 @@ def certain(**given):
     return drmdp.Model(y, costs=[[1, 2], [3, 1]], discount=0.9, **given)
 
 
-ROOM = "the ball has no room: each action was seen to lead to one next state only"
+ROOM = "the set has no room: each action was seen to lead to one next state only"
 
 
 def test_room_is_where_the_saturation_is_not_zero():
@@ -108,8 +114,8 @@ def test_room_is_where_the_saturation_is_not_zero():
     alone = drmdp.Model([[[1.0]]], costs=[1], discount=0.9)
     for model in (certain(), half, ends, alone, presses()):
         for support in ("all", "observed"):
-            ball = Wasserstein(1, support=support)
-            np.testing.assert_array_equal(ball.room(model), ball.saturation(model) > 0)
+            ambiguity = Wasserstein(1, support=support)
+            np.testing.assert_array_equal(ambiguity.room(model), ambiguity.saturation(model) > 0)
 
 
 def test_weights_of_zero_make_no_room():
@@ -119,19 +125,23 @@ def test_weights_of_zero_make_no_room():
     assert drmdp.solve(model, Wasserstein(1)).notes[0].startswith(ROOM)
 
 
-def test_a_ball_without_room_says_so():
+def test_a_ambiguity_without_room_says_so():
     solution = drmdp.solve(certain(), Wasserstein(5))
     (note,) = solution.notes
     assert note.startswith(ROOM)
     assert "any radius is the same as 0" in note
     assert note in repr(solution)
     assert note in solution._repr_html_().replace("&#x27;", "'")
-    np.testing.assert_allclose(solution.value, drmdp.solve(certain(), Wasserstein(0)).value, atol=1e-9)
+    np.testing.assert_allclose(
+        solution.value, drmdp.solve(certain(), Wasserstein(0)).value, atol=1e-9
+    )
 
 
-@pytest.mark.parametrize("ball", [Wasserstein(0), Wasserstein([0, 0]), Wasserstein(5, support="all")], ids=str)
-def test_no_word_where_there_is_nothing_to_say(ball):
-    assert drmdp.solve(certain(), ball).notes == ()
+@pytest.mark.parametrize(
+    "ambiguity", [Wasserstein(0), Wasserstein([0, 0]), Wasserstein(5, support="all")], ids=str
+)
+def test_no_word_where_there_is_nothing_to_say(ambiguity):
+    assert drmdp.solve(certain(), ambiguity).notes == ()
 
 
 def test_room_in_states_with_radius_0_does_not_count():
@@ -142,9 +152,14 @@ def test_room_in_states_with_radius_0_does_not_count():
 
 @pytest.mark.parametrize(
     "words",
-    ["solve m.npz --radius 1", "evaluate m.npz p.json --radius 1", "inspect m.npz --radius 1", "sweep m.npz --radii 3",
-     "horizon m.npz --radius 1 --stages 2"],
-)  # fmt: skip
+    [
+        "solve m.npz --radius 1",
+        "evaluate m.npz p.json --radius 1",
+        "inspect m.npz --radius 1",
+        "sweep m.npz --radii 3",
+        "horizon m.npz --radius 1 --stages 2",
+    ],
+)
 def test_the_command_line_says_that_there_is_no_room(words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     drmdp.write(certain(notes=["first"]), "m.npz")
@@ -174,7 +189,17 @@ def test_sweep_writes_a_table(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     assert "Written" in result.stdout
     head, *rows = [line.split(",") for line in (tmp_path / "t.csv").read_text().splitlines()]
-    assert head == ["radius", "share", "nominal", "worst", "gap", "status", "changed", "held_out", "held_out_worst"]
+    assert head == [
+        "radius",
+        "share",
+        "nominal",
+        "worst",
+        "gap",
+        "status",
+        "changed",
+        "held_out",
+        "held_out_worst",
+    ]
     found = radius.path(presses(), Wasserstein(0), 5, tol=0.1, top=0.5)
     chosen = radius.cross_validate(presses(), Wasserstein(0), found.radii, 2, tol=0.1, seed=1)
     for k, row in enumerate(rows):

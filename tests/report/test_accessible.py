@@ -1,4 +1,6 @@
-"""Pages can be read by everybody: axe finds nothing of level A or AA, and the radius switch is reached, named and used by keyboard."""
+"""Pages can be read by everybody: axe finds nothing of level A or AA, and the radius switch is
+reached, named and used by keyboard.
+"""
 
 import numpy as np
 import pytest
@@ -16,17 +18,22 @@ def press():
         kernels[i, :, 0] = (1 - wear) * np.eye(5) + wear * np.eye(5)[[1, 2, 3, 4, 4]]
         kernels[i, :, 1, 0] = 1
     costs = np.array([[150, 4200], [220, 4200], [410, 4200], [1300, 4200], [6000, 4200.0]])
-    return drmdp.Model(kernels, costs=costs, discount=0.8, states=states, actions=["run", "replace"])
+    return drmdp.Model(
+        kernels, costs=costs, discount=0.8, states=states, actions=["run", "replace"]
+    )
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    folder, model, ball = tmp_path_factory.mktemp("pages"), press(), drmdp.Wasserstein(0.2)
+    folder, model, ambiguity = tmp_path_factory.mktemp("pages"), press(), drmdp.Wasserstein(0.2)
     practice = [0, 0, 0, 0, 1]  # run until it fails
-    drmdp.solve(model, ball).report(
-        folder / "small.html", drmdp.radius.path(model, ball, radii=[0, 0.2, 0.9]), baseline=practice, unit="€"
+    drmdp.solve(model, ambiguity).report(
+        folder / "small.html",
+        drmdp.radius.path(model, ambiguity, radii=[0, 0.2, 0.9]),
+        baseline=practice,
+        unit="€",
     )
-    drmdp.finite_horizon(model, ball, 24).report(folder / "plan.html")
+    drmdp.finite_horizon(model, ambiguity, 24).report(folder / "plan.html")
     many = drmdp.instances.garnet(500, 3, branching=3, discount=0.9, sparse=True)
     drmdp.solve(many, drmdp.Wasserstein(0.3), tol=1e-2).report(folder / "large.html")
     return folder
@@ -59,7 +66,9 @@ def test_axe_finds_what_is_wrong(browser, pages):
 
 
 def test_the_switch_is_reached_by_the_tab_key_and_named(browser, pages):
-    """One stop for all radii, as radio buttons have; arrows go on from there. What a screen reader says is the radius, and the group's name."""
+    """One stop for all radii, as radio buttons have; arrows go on from there. What a screen reader
+    says is the radius, and the group's name.
+    """
     with Visit(browser, pages / "small.html", java_script_enabled=False) as visit:
         group = visit.page.get_by_role("group", name="Radius", exact=True)
         radios = group.get_by_role("radio")

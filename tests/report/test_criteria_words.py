@@ -1,4 +1,6 @@
-"""What pages and tables say of totals, averages and probabilities: the figures of plain NumPy, in words that are true of them."""
+"""What pages and tables say of totals, averages and probabilities: the figures of plain NumPy, in
+words that are true of them.
+"""
 
 import re
 
@@ -10,22 +12,29 @@ from drmdp import instances
 
 STATES = ["far", "near", "goal", "pit"]
 KERNELS = [
-    [[[0.5, 0.5 - p, 0, p], [0.8, 0.2, 0, 0]], [[0.1, 0.4, 0.5, 0], [0.3, 0, 0.6, 0.1]], [[0, 0, 1, 0]] * 2, [[0, 0, 0, 1]] * 2]
+    [
+        [[0.5, 0.5 - p, 0, p], [0.8, 0.2, 0, 0]],
+        [[0.1, 0.4, 0.5, 0], [0.3, 0, 0.6, 0.1]],
+        [[0, 0, 1, 0]] * 2,
+        [[0, 0, 0, 1]] * 2,
+    ]
     for p in (0.05, 0.15)
-]  # fmt: skip
+]
 COSTS = np.array([[1.0, 2.0], [1.0, 3.0], [0, 0], [0, 0]])
 
 
 @pytest.fixture(scope="module")
 def solutions():
-    ball = drmdp.Wasserstein(0.05)
-    trip = drmdp.Model(KERNELS, costs=COSTS, discount=1.0, terminal={"goal": 0.0, "pit": 10.0}, states=STATES)
+    ambiguity = drmdp.Wasserstein(0.05)
+    trip = drmdp.Model(
+        KERNELS, costs=COSTS, discount=1.0, terminal={"goal": 0.0, "pit": 10.0}, states=STATES
+    )
     machine = instances.perturb(instances.machine(6), 4)
     return {
-        "total": drmdp.solve(trip, ball),
-        "average": drmdp.solve(machine, ball, criterion="average"),
-        "per time": drmdp.solve(paced(machine), ball, criterion="average"),
-        "reach": drmdp.reach(trip, ball, ["goal"], ["pit"]),
+        "total": drmdp.solve(trip, ambiguity),
+        "average": drmdp.solve(machine, ambiguity, criterion="average"),
+        "per time": drmdp.solve(paced(machine), ambiguity, criterion="average"),
+        "reach": drmdp.reach(trip, ambiguity, ["goal"], ["pit"]),
     }
 
 
@@ -51,7 +60,9 @@ def plain(solution):
         share = np.linalg.matrix_power(0.5 * chain + 0.5 * np.eye(len(x)), 1 << 14)
         lasts = 1.0 if model.sojourn is None else model.sojourn
         return share @ (x * model.costs).sum(axis=1) / (share @ (x * lasts).sum(axis=1))
-    ends = np.array([0, 0, 0.0, 10.0]) if solution.criterion == "total" else np.array([0, 0, 1.0, 0])
+    ends = (
+        np.array([0, 0, 0.0, 10.0]) if solution.criterion == "total" else np.array([0, 0, 1.0, 0])
+    )
     costs = (x * COSTS).sum(axis=1) if solution.criterion == "total" else np.zeros(4)
     live = np.array([True, True, False, False])
     right = np.where(live, costs, ends)
@@ -71,20 +82,49 @@ def test_tables_hold_the_nominal_value_of_the_criterion(solutions, criterion):
 @pytest.mark.parametrize(
     ("criterion", "words"),
     [
-        ("total", ["What it costs. {mean} until the end if every", "Plan with {worst} until the end. No kernels"]),
-        ("average", ["What it costs. {mean} a step in the long run if every", "Plan with {worst} a step in the long run."]),
-        ("per time", ["{mean} per unit of time in the long run if every", "Plan with {worst} per unit of time in the long run."]),
-        ("reach", ["How likely it is. {mean} if every", "Plan with {worst}. No kernels", "makes it less likely", "has at least the lower"]),
+        (
+            "total",
+            [
+                "What it costs. {mean} until the end if every",
+                "Plan with {worst} until the end. No kernels",
+            ],
+        ),
+        (
+            "average",
+            [
+                "What it costs. {mean} a step in the long run if every",
+                "Plan with {worst} a step in the long run.",
+            ],
+        ),
+        (
+            "per time",
+            [
+                "{mean} per unit of time in the long run if every",
+                "Plan with {worst} per unit of time in the long run.",
+            ],
+        ),
+        (
+            "reach",
+            [
+                "How likely it is. {mean} if every",
+                "Plan with {worst}. No kernels",
+                "makes it less likely",
+                "has at least the lower",
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_pages_say_what_figures_are(solutions, criterion, words, tmp_path):
-    from drmdp.core.text import amount
+    from drmdp.ui.text import amount
 
     solution = solutions[criterion]
     solution.report(tmp_path / "page.html")
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", (tmp_path / "page.html").read_text("utf-8")))
     start = solution.problem[0].initial
-    figures = {"mean": amount(float(start @ plain(solution))), "worst": amount(float(start @ solution.value))}
+    figures = {
+        "mean": amount(float(start @ plain(solution))),
+        "worst": amount(float(start @ solution.value)),
+    }
     for sentence in words:
         assert sentence.format(**figures) in text
 

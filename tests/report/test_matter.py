@@ -1,4 +1,6 @@
-"""The section on how much the data matter: figures are computed again here, and nothing is shown that does not apply."""
+"""The section on how much the data matter: figures are computed again here, and nothing is shown
+that does not apply.
+"""
 
 import itertools
 import re
@@ -7,8 +9,8 @@ import numpy as np
 import pytest
 
 import drmdp
-from drmdp.core.text import amount
 from drmdp.report import facts, matter, plan, rivals
+from drmdp.ui.text import amount
 
 HEAD = "How much the data matter"
 
@@ -22,24 +24,34 @@ def machines(kind="costs", n=4, **more):
         y[i, :, 1] = [1, 0, 0]
     prices = np.array([[10.0, 300], [60, 300], [900, 700]])
     given = {"costs": prices} if kind == "costs" else {"rewards": 1000 - prices}
-    names = {"states": ["good", "worn", "broken"], "actions": ["run", "fix"], "initial": [0.5, 0.3, 0.2]}
+    names = {
+        "states": ["good", "worn", "broken"],
+        "actions": ["run", "fix"],
+        "initial": [0.5, 0.3, 0.2],
+    }
     return drmdp.Model(y, **given, **{"discount": 0.95} | names | more)
 
 
-def section(model, ball, baseline=None, **more):
-    solution = drmdp.solve(model, ball, **more)
+def section(model, ambiguity, baseline=None, **more):
+    solution = drmdp.solve(model, ambiguity, **more)
     known = solution.problem[1]
     subject = facts.Subject.of(solution, model, known, "CHF")
-    return solution, *matter.matter(subject, solution, rivals.rivals(solution, model, known, baseline))
+    return solution, *matter.matter(
+        subject, solution, rivals.rivals(solution, model, known, baseline)
+    )
 
 
 def values(model, policy, kernel, stages=None):
-    """Cost of a policy (…, S, A) under a kernel (S, A, S), mean over the start, in the sign of costs."""
+    """Cost of a policy (…, S, A) under a kernel (S, A, S), mean over the start, in the sign of
+    costs.
+    """
     price = np.asarray(model.costs)
     value = np.zeros(3)
     for t in reversed(range(4000 if stages is None else stages)):
         x = policy if stages is None else policy[t]
-        value = (x * price).sum(axis=1) + model.discount * np.einsum("sa,sat->st", x, kernel) @ value
+        value = (x * price).sum(axis=1) + model.discount * np.einsum(
+            "sa,sat->st", x, kernel
+        ) @ value
     return float(model.initial @ value)
 
 
@@ -48,14 +60,24 @@ def values(model, policy, kernel, stages=None):
 def test_what_single_kernels_make_of_policies_is_what_counting_finds(kind, weights):
     rng = np.random.default_rng(3)
     prices = {kind: rng.random((3, 2))}
-    names = {"states": ["good", "worn", "broken"], "actions": ["run", "fix"], "initial": [0.5, 0.3, 0.2]}
-    model = drmdp.Model(rng.dirichlet(np.full(3, 0.3), (4, 3, 2)), **prices, discount=0.9, weights=weights, **names)
-    ball = drmdp.Wasserstein(0.5)
+    names = {
+        "states": ["good", "worn", "broken"],
+        "actions": ["run", "fix"],
+        "initial": [0.5, 0.3, 0.2],
+    }
+    model = drmdp.Model(
+        rng.dirichlet(np.full(3, 0.3), (4, 3, 2)), **prices, discount=0.9, weights=weights, **names
+    )
+    ambiguity = drmdp.Wasserstein(0.5)
     practice = {"good": "fix", "worn": "run", "broken": "fix"}
-    solution, told, pictures = section(model, ball, practice)
+    solution, told, pictures = section(model, ambiguity, practice)
     w, sign = model.weights, -1 if kind == "rewards" else 1
     nominal = drmdp.solve(model, drmdp.Wasserstein(0)).policy
-    tried = {"this policy": solution.policy, "current practice": model.policy(practice), "the nominal policy": nominal}
+    tried = {
+        "this policy": solution.policy,
+        "current practice": model.policy(practice),
+        "the nominal policy": nominal,
+    }
     assert np.abs(nominal - solution.policy).max() > 0.01
     every = [np.eye(2)[list(actions)] for actions in itertools.product((0, 1), repeat=3)]
     cost = np.array([[values(model, x, y) for y in model.kernels] for x in tried.values()])
@@ -66,15 +88,15 @@ def test_what_single_kernels_make_of_policies_is_what_counting_finds(kind, weigh
     text = " ".join(told["kernels"])
     does, less = ("costs", "more") if kind == "costs" else ("earns", "less")
     over = "" if weights is None else ", by their weights"
-    first = (np.abs(cost - cost.min(axis=0)) < 1e-6) / (np.abs(cost - cost.min(axis=0)) < 1e-6).sum(axis=0)
+    first = (np.abs(cost - cost.min(axis=0)) < 1e-6) / (np.abs(cost - cost.min(axis=0)) < 1e-6).sum(
+        axis=0
+    )
     for name, row, share in zip(tried, cost, first @ w, strict=True):
         regret = row - best
         worst = int(regret.argmax())
         assert f"{name} {does} {amount(sign * row @ w, 'CHF')} in all" in text
         assert f"{name} under {100 * share:.3g} % of the kernels{over}" in text
-        apart = (
-            f"{amount(regret @ w, 'CHF')} {less} on average, {amount(regret[worst], 'CHF')} {less} at most ({worst})"
-        )
+        apart = f"{amount(regret @ w, 'CHF')} {less} on average, {amount(regret[worst], 'CHF')} {less} at most ({worst})"
         assert f"{name} {does} {apart}" in text
     assert f"is on average worth at most {amount(evpi, 'CHF')} in all:" in text
     assert list(pictures) == ["kernels"]
@@ -93,28 +115,34 @@ def counted(rectangular="sa"):
 
 @pytest.mark.parametrize("rectangular", ["sa", "s"])
 def test_prices_and_gains_are_those_of_other_radii(rectangular):
-    """By solving again: for a price with a little more radius, for a gain with the radius of more rows, to first order."""
-    model, ball = counted(rectangular)
-    solution, told, pictures = section(model, ball)
+    """By solving again: for a price with a little more radius, for a gain with the radius of more
+    rows, to first order.
+    """
+    model, ambiguity = counted(rectangular)
+    solution, told, pictures = section(model, ambiguity)
     assert list(pictures) == ["measure"]
     assert "kernels" not in told
     width = told["prices"]["names"]
     assert width == (2 if rectangular == "sa" else 1)
-    start = float(model.initial @ drmdp.solve(model, ball, rtol=1e-11).value)
+    start = float(model.initial @ drmdp.solve(model, ambiguity, rtol=1e-11).value)
     place = [model.states.index(told["prices"]["rows"][0][0])]
     place += [model.actions.index(told["prices"]["rows"][0][1])] if width == 2 else []
-    radii = np.array(ball.radius)
+    radii = np.array(ambiguity.radius)
     step = 1e-4 * radii[tuple(place)]
     radii[tuple(place)] += step
-    more = float(model.initial @ drmdp.solve(model, ball.with_radius(radii), rtol=1e-11).value)
+    more = float(model.initial @ drmdp.solve(model, ambiguity.with_radius(radii), rtol=1e-11).value)
     shown = float(told["prices"]["rows"][0][-1].replace(",", ""))
     assert shown == pytest.approx((more - start) / step, rel=1e-2)
     sizes = [abs(float(row[-1].replace(",", ""))) for row in told["prices"]["rows"]]
     assert sizes == sorted(sizes, reverse=True)
     assert len(sizes) <= 5
-    found = drmdp.radius.measure_next(model, ball, solution)
+    found = drmdp.radius.measure_next(model, ambiguity, solution)
     at = tuple(found.order[0].tolist())
-    name = f"{model.actions[at[1]]} when {model.states[at[0]]}" if width == 2 else f"state {model.states[at[0]]}"
+    name = (
+        f"{model.actions[at[1]]} when {model.states[at[0]]}"
+        if width == 2
+        else f"state {model.states[at[0]]}"
+    )
     assert (
         f"most with 100 more rows of one of these: {name}, by about {amount(found.gains[at], 'CHF')} ({found.counts[at]:g} rows so far)"
         in told["measure"]
@@ -125,20 +153,25 @@ def test_prices_and_gains_are_those_of_other_radii(rectangular):
 
 def test_the_price_of_a_level_is_that_of_a_lower_one():
     """Less of a level is more doubt."""
-    model, ball = machines(), drmdp.Reweighting(kind="cvar", level=0.5)
-    told = section(model, ball)[1]["prices"]
-    assert "If the level of one state alone fell a little, the worst-case cost from the start" in told["words"]
+    model, ambiguity = machines(), drmdp.Reweighting(kind="cvar", level=0.5)
+    told = section(model, ambiguity)[1]["prices"]
+    assert (
+        "If the level of one state alone fell a little, the worst-case cost from the start"
+        in told["words"]
+    )
     assert told["columns"] == ["state", "level", "price of doubt, CHF"]
     assert float(told["rows"][0][-1].replace(",", "")) > 0
 
 
 def test_nothing_is_shown_that_does_not_apply(tmp_path, sketched):
-    def page(model, ball, **more):
-        drmdp.solve(model, ball, **more).report(tmp_path / "page.html")
+    def page(model, ambiguity, **more):
+        drmdp.solve(model, ambiguity, **more).report(tmp_path / "page.html")
         return (tmp_path / "page.html").read_text("utf-8")
 
     single = machines(n=1)
-    assert HEAD not in page(single, drmdp.Intervals(np.zeros((3, 2, 3)), np.ones((3, 2, 3))))  # no size
+    assert HEAD not in page(
+        single, drmdp.Intervals(np.zeros((3, 2, 3)), np.ones((3, 2, 3)))
+    )  # no size
     assert HEAD not in page(single, drmdp.Wasserstein(0))
     one = page(single, drmdp.Divergence(0.1, "kl"))  # prices only
     assert HEAD in one
@@ -163,13 +196,17 @@ def test_what_takes_too_long_is_left_out(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["costs", "rewards"])
 def test_a_plan_has_the_section_too(tmp_path, sketched, kind):
-    model, ball = machines(kind), drmdp.Wasserstein(1.0)
-    found = drmdp.finite_horizon(model, ball, 6)
-    subject = plan.Told.of(found, "CHF")
+    model, ambiguity = machines(kind), drmdp.Wasserstein(1.0)
+    found = drmdp.finite_horizon(model, ambiguity, 6)
+    subject = plan.PlanFacts.of(found, "CHF")
     others = rivals.plan_rivals(found)
     told, pictures = matter.matter(subject, found, others)
     cost = [values(model, found.policy, y, 6) for y in model.kernels]
-    mean = f"costs {amount(np.mean(cost), 'CHF')}" if kind == "costs" else f"earns {amount(-np.mean(cost), 'CHF')}"
+    mean = (
+        f"costs {amount(np.mean(cost), 'CHF')}"
+        if kind == "costs"
+        else f"earns {amount(-np.mean(cost), 'CHF')}"
+    )
     assert f"this plan {mean} over 6 stages" in told["kernels"][0]
     assert list(pictures) == ["kernels"]
     shown = float(told["prices"]["rows"][0][-1].replace(",", ""))
@@ -178,9 +215,13 @@ def test_a_plan_has_the_section_too(tmp_path, sketched, kind):
     found.report(tmp_path / "plan.html")
     text = (tmp_path / "plan.html").read_text("utf-8")
     found.save(tmp_path / "plan.npz")
-    drmdp.HorizonSolution.load(tmp_path / "plan.npz").report(tmp_path / "loaded.html", models=model, ball=ball)
+    drmdp.HorizonSolution.load(tmp_path / "plan.npz").report(
+        tmp_path / "loaded.html", models=model, ambiguity=ambiguity
+    )
     assert (tmp_path / "loaded.html").read_text("utf-8") == text
-    assert re.search("<h2>How much the data matter</h2>.*<h3>Where doubt matters most</h3>", text, re.DOTALL)
+    assert re.search(
+        "<h2>How much the data matter</h2>.*<h3>Where doubt matters most</h3>", text, re.DOTALL
+    )
 
 
 def test_a_refusal_leaves_the_rest(monkeypatch):

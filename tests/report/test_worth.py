@@ -1,4 +1,6 @@
-"""What the first screen says of figures: each is computed again here, by other means, and sentences are true of the set that was considered."""
+"""What the first screen says of figures: each is computed again here, by other means, and sentences
+are true of the set that was considered.
+"""
 
 import re
 
@@ -8,9 +10,9 @@ from click.testing import CliRunner
 
 import drmdp
 from drmdp import cli
-from drmdp.core.text import amount, every
-from drmdp.policies.single import noun_of, plan_singles, singles
+from drmdp.policies.single_kernels import noun_of, plan_singles, singles
 from drmdp.report import facts, lead, plan, worth
+from drmdp.ui.text import amount, every
 
 RADIUS = 0.05
 
@@ -24,23 +26,30 @@ def machines(kind="costs", n=4, discount=0.95, **more):
         y[i, :, 1] = [1, 0, 0]
     prices = np.array([[10.0, 300], [60, 300], [900, 700]])
     given = {"costs": prices} if kind == "costs" else {"rewards": 1000 - prices}
-    names = {"states": ["good", "worn", "broken"], "actions": ["run", "fix"], "initial": [0.5, 0.3, 0.2]}
+    names = {
+        "states": ["good", "worn", "broken"],
+        "actions": ["run", "fix"],
+        "initial": [0.5, 0.3, 0.2],
+    }
     return drmdp.Model(y, **given, discount=discount, **names | more)
 
 
 def by_hand(model, policy, kernel):
     """Value of a policy under a kernel (S, A, S), mean over the start: many steps, added up."""
     sign = -1 if model.maximise else 1
-    chain, price = np.einsum("sa,sat->st", policy, kernel), (policy * model.costs * sign).sum(axis=1)
+    chain, price = (
+        np.einsum("sa,sat->st", policy, kernel),
+        (policy * model.costs * sign).sum(axis=1),
+    )
     value = np.zeros(model.n_states)
     for _ in range(4000):
         value = price + model.discount * chain @ value
     return float(model.initial @ value)
 
 
-def told(model, ball, **more):
+def told(model, ambiguity, **more):
     """The paragraphs about a solution, by what they are about, and the solution."""
-    solution = drmdp.solve(model, ball, **more)
+    solution = drmdp.solve(model, ambiguity, **more)
     known = solution.problem[1]
     found = worth.paragraphs(facts.Subject.of(solution, model, known, "CHF"))
     return {part.head: part for part in found}, solution
@@ -53,9 +62,11 @@ def euro(value):
 @pytest.mark.parametrize("kind", ["costs", "rewards"])
 @pytest.mark.parametrize("radius", [0.05, 1.2])
 def test_every_figure_is_what_other_means_find(kind, radius):
-    """Mean kernel, planning figure, rates, and single kernels; one kernel is beyond the smaller radius and none beyond the larger."""
-    model, ball = machines(kind), drmdp.Wasserstein(radius)
-    parts, solution = told(model, ball)
+    """Mean kernel, planning figure, rates, and single kernels; one kernel is beyond the smaller
+    radius and none beyond the larger.
+    """
+    model, ambiguity = machines(kind), drmdp.Wasserstein(radius)
+    parts, solution = told(model, ambiguity)
     x, y = solution.policy, model.kernels
     mean, worst = by_hand(model, x, y.mean(axis=0)), float(model.initial @ solution.value)
     each = np.array([by_hand(model, x, kernel) for kernel in y])
@@ -80,9 +91,12 @@ def test_every_figure_is_what_other_means_find(kind, radius):
         alone = parts[f"It is no {'ceiling' if kind == 'costs' else 'floor'} for a single kernel."]
         assert alone.mark == "warn"
         assert (
-            f"{ends}: 1 of 4 kernels lies {'above' if kind == 'costs' else 'below'} the planning figure." in alone.text
+            f"{ends}: 1 of 4 kernels lies {'above' if kind == 'costs' else 'below'} the planning figure."
+            in alone.text
         )
-        far = np.mean([np.sqrt(((y - y.mean(axis=0))[:, s] ** 2).sum(axis=(1, 2)).mean()) for s in range(3)])
+        far = np.mean(
+            [np.sqrt(((y - y.mean(axis=0))[:, s] ** 2).sum(axis=(1, 2)).mean()) for s in range(3)]
+        )
         assert (
             f"The kernels lie {far:.3g} from their mean by the measure of the set, {far / radius:.2g} times the radius."
             in alone.text
@@ -97,25 +111,38 @@ def test_a_set_of_all_mixtures_covers_every_kernel():
     """What the page proposes does what it says."""
     parts, _ = told(machines(), drmdp.Reweighting(kind="any"))
     assert "That also covers each of the 4 kernels alone." in parts
-    assert any("No mixture of those 4 kernels makes it dearer" in part.text for part in parts.values())
+    assert any(
+        "No mixture of those 4 kernels makes it dearer" in part.text for part in parts.values()
+    )
 
 
 @pytest.mark.parametrize(
-    "ball",
-    [drmdp.Wasserstein(0), drmdp.Divergence(0.0), drmdp.Reweighting(0.0), drmdp.Reweighting(kind="cvar", level=1)],
+    "ambiguity",
+    [
+        drmdp.Wasserstein(0),
+        drmdp.Divergence(0.0),
+        drmdp.Reweighting(0.0),
+        drmdp.Reweighting(kind="cvar", level=1),
+    ],
 )
-def test_at_radius_0_nothing_is_called_a_bound(ball):
+def test_at_radius_0_nothing_is_called_a_bound(ambiguity):
     model = machines()
-    parts, solution = told(model, ball)
-    size = "level 1" if ball.short.endswith("cvar") else "radius 0"
+    parts, solution = told(model, ambiguity)
+    size = "level 1" if ambiguity.short.endswith("cvar") else "radius 0"
     part = parts["No doubt about the data was considered"]
     assert part == (
         "No doubt about the data was considered",
         f"({size}): this is what the mean of the 4 kernels makes it cost, not a bound.",
         "warn",
     )
-    assert "1 of 4 kernels lies above the figure above." in parts["A single kernel may be far from it."].text
-    assert not re.search("at most|[Pp]lan|worst|proof", " ".join(f"{head} {text}" for head, text, _ in parts.values()))
+    assert (
+        "1 of 4 kernels lies above the figure above."
+        in parts["A single kernel may be far from it."].text
+    )
+    assert not re.search(
+        "at most|[Pp]lan|worst|proof",
+        " ".join(f"{head} {text}" for head, text, _ in parts.values()),
+    )
     last = solution.notes[-1]
     assert last.startswith("no doubt about the data was considered: the value, ")
     assert "1 of 4 kernels alone cost more, kernel 3 alone " in last
@@ -125,16 +152,23 @@ def test_one_kernel_has_no_single_ones():
     for radius in (0, 0.1):
         parts, solution = told(machines(n=1), drmdp.Wasserstein(radius))
         assert len(parts) == 2
-        assert "if every step is drawn from the one kernel of the model." in parts["What it costs."].text
+        assert (
+            "if every step is drawn from the one kernel of the model."
+            in parts["What it costs."].text
+        )
         assert solution.notes == ()
-    assert any("No probabilities within 0.1 of that kernel make it dearer" in part.text for part in parts.values())
+    assert any(
+        "No probabilities within 0.1 of that kernel make it dearer" in part.text
+        for part in parts.values()
+    )
 
 
 def test_one_state_and_one_step():
     model = drmdp.Model(np.ones((2, 1, 1, 1)), costs=[[2.0]], discount=0.0)
     parts, solution = told(model, drmdp.Wasserstein(0.1, support="all"))
     assert (
-        parts["What it costs."].text == f"{euro(2)} in one step if every step is drawn from the mean of the 2 kernels."
+        parts["What it costs."].text
+        == f"{euro(2)} in one step if every step is drawn from the mean of the 2 kernels."
     )
     assert f"Plan with {euro(2)} in one step." in parts
     assert "That also covers each of the 2 kernels alone." in parts
@@ -142,7 +176,9 @@ def test_one_state_and_one_step():
 
 
 def test_what_rounding_makes_of_nothing_is_nothing():
-    """The first state costs nothing for ever; its certified value is a margin for rounding above that."""
+    """The first state costs nothing for ever; its certified value is a margin for rounding above
+    that.
+    """
     y = np.zeros((2, 2, 1, 2))
     y[:, 0, 0, 0] = 1
     y[:, 1, 0] = [[0.5, 0.5], [0.4, 0.6]]
@@ -159,7 +195,9 @@ def test_where_the_process_may_end_there_is_no_rate():
     model = machines(terminal=["broken"])
     parts, solution = told(model, drmdp.Wasserstein(0.05))
     mean = float(model.initial @ drmdp.policies.under(model, solution, [None])[0])
-    assert parts["What it costs."].text.startswith(f"{euro(mean)} in all, discounted by 0.95 a step, if every step")
+    assert parts["What it costs."].text.startswith(
+        f"{euro(mean)} in all, discounted by 0.95 a step, if every step"
+    )
 
 
 def test_a_nature_that_helps_is_hoped_for():
@@ -179,9 +217,15 @@ def test_draws_are_never_called_observed():
     model = machines(kernel_names=names)
     parts, solution = told(model, drmdp.Wasserstein(0.05))
     assert "if every step is drawn from the mean of the 4 draws." in parts["What it costs."].text
-    assert "1 of 4 draws lies above the planning figure." in parts["It is no ceiling for a single draw."].text
+    assert (
+        "1 of 4 draws lies above the planning figure."
+        in parts["It is no ceiling for a single draw."].text
+    )
     assert "1 of 4 draws alone cost more than the worst case over the set" in solution.notes[-1]
-    assert f"draw 3 alone {amount(by_hand(model, solution.policy, model.kernels[3]))}" in solution.notes[-1]
+    assert (
+        f"draw 3 alone {amount(by_hand(model, solution.policy, model.kernels[3]))}"
+        in solution.notes[-1]
+    )
     assert noun_of(["bootstrap 0", "bootstrap 1"]) == "draw"
     assert noun_of(["M01", "draw 1"]) == noun_of(range(3)) == "kernel"
 
@@ -190,13 +234,16 @@ def test_weights_and_what_they_leave_out():
     """A kernel without weight is none of the data; others are a weighted mean."""
     model = machines(weights=[0.5, 0.25, 0.25, 0.0])
     parts, _ = told(model, drmdp.Wasserstein(0.05))
-    assert "if every step is drawn from the weighted mean of the 3 kernels." in parts["What it costs."].text
+    assert (
+        "if every step is drawn from the weighted mean of the 3 kernels."
+        in parts["What it costs."].text
+    )
     found = singles(model, np.eye(2)[[0, 0, 1]], 0.0)
     assert found.values.size == 3
 
 
 def test_many_kernels_are_not_judged_one_by_one(monkeypatch):
-    monkeypatch.setattr("drmdp.policies.single.WORK", 10.0)
+    monkeypatch.setattr("drmdp.policies.single_kernels.WORK", 10.0)
     parts, solution = told(machines(), drmdp.Wasserstein(0.05))
     assert parts["Single kernels."].text.startswith("The 4 were not judged one by one;")
     assert solution.notes == ()
@@ -216,7 +263,13 @@ def test_laws_of_events_are_judged_alone_too():
         value = np.zeros(3)
         for _ in range(2000):
             now = [
-                [sum(p * (step(s, a, e)[1] + 0.9 * value[step(s, a, e)[0]]) for e, p in enumerate(law)) for a in (0, 1)]
+                [
+                    sum(
+                        p * (step(s, a, e)[1] + 0.9 * value[step(s, a, e)[0]])
+                        for e, p in enumerate(law)
+                    )
+                    for a in (0, 1)
+                ]
                 for s in range(3)
             ]
             value = (solution.policy * np.array(now)).sum(axis=1)
@@ -229,10 +282,12 @@ def test_laws_of_events_are_judged_alone_too():
 
 
 def test_what_a_radius_allows_is_true_of_nature():
-    """What nature did under each set is within what its words say: how much mass moved, or how far one probability."""
+    """What nature did under each set is within what its words say: how much mass moved, or how far
+    one probability.
+    """
     model = machines(n=4)
     mean = model.kernels.mean(axis=0)
-    for ball, most, apart in (
+    for ambiguity, most, apart in (
         (
             drmdp.Wasserstein(0.1, "l1", 1),
             "up to 5 in 100 transitions of a state and action go elsewhere",
@@ -243,35 +298,67 @@ def test_what_a_radius_allows_is_true_of_nature():
             "up to 5 in 100 transitions",
             lambda d: np.abs(d).sum(axis=2).max() / 2 / 0.05,
         ),
-        (drmdp.Divergence(0.1, "tv"), "up to 10 in 100 transitions", lambda d: np.abs(d).sum(axis=2).max() / 2 / 0.1),
-        (drmdp.Wasserstein(0.1), "no probability moves by more than that", lambda d: np.abs(d).max() / 0.1),
-        (drmdp.Wasserstein(0.1, "linf"), "no probability moves by more than that", lambda d: np.abs(d).max() / 0.1),
+        (
+            drmdp.Divergence(0.1, "tv"),
+            "up to 10 in 100 transitions",
+            lambda d: np.abs(d).sum(axis=2).max() / 2 / 0.1,
+        ),
+        (
+            drmdp.Wasserstein(0.1),
+            "no probability moves by more than that",
+            lambda d: np.abs(d).max() / 0.1,
+        ),
+        (
+            drmdp.Wasserstein(0.1, "linf"),
+            "no probability moves by more than that",
+            lambda d: np.abs(d).max() / 0.1,
+        ),
     ):
-        assert ball.meaning.startswith(most)
-        assert ball.meaning.endswith("mass moves only to next states that some kernel has seen")
-        moved = apart(np.asarray(drmdp.solve(model, ball).kernel) - mean)
-        assert 0.2 < moved < 1 + 1e-9, ball
-    assert drmdp.Divergence(0.1).meaning == "mass moves only to next states that some kernel has seen"
-    assert drmdp.Wasserstein(3.0, "l1").size_meaning == drmdp.Wasserstein([0.1, 0.2, 0.3]).size_meaning == ""
+        assert ambiguity.meaning.startswith(most)
+        assert ambiguity.meaning.endswith(
+            "mass moves only to next states that some kernel has seen"
+        )
+        moved = apart(np.asarray(drmdp.solve(model, ambiguity).kernel) - mean)
+        assert 0.2 < moved < 1 + 1e-9, ambiguity
+    assert (
+        drmdp.Divergence(0.1).meaning == "mass moves only to next states that some kernel has seen"
+    )
+    assert (
+        drmdp.Wasserstein(3.0, "l1").size_meaning
+        == drmdp.Wasserstein([0.1, 0.2, 0.3]).size_meaning
+        == ""
+    )
     assert drmdp.Reweighting(0.1, "tv").meaning == "up to 10 % of the weight goes to other kernels"
     assert drmdp.Intervals.of(model, 0.0).meaning == ""
 
 
 @pytest.mark.parametrize(
-    ("ball", "n", "words"),
+    ("ambiguity", "n", "words"),
     [
         (drmdp.Wasserstein(0.02, "l1"), 20, "probabilities within 0.02 of that mean make"),
         (drmdp.Wasserstein(0.02), 1, "probabilities within 0.02 of that kernel make"),
         (drmdp.Wasserstein(0.0738849), 1, "probabilities within 0.0738 of that kernel make"),
         (drmdp.Wasserstein(0.29), 1, "probabilities within 0.29 of that kernel make"),
-        (drmdp.Wasserstein(0.02, "linf"), 20, "kernels within 0.02 of those 20, each, have a mean that makes"),
+        (
+            drmdp.Wasserstein(0.02, "linf"),
+            20,
+            "kernels within 0.02 of those 20, each, have a mean that makes",
+        ),
         (
             drmdp.Divergence(0.02, around="kernels"),
             3,
             "kernels within 0.02 of those 3, on average, have a mean that makes",
         ),
-        (drmdp.Divergence([0.1, 0.2]), 3, "probabilities within 0.1 to 0.2, state by state, of that mean make"),
-        (drmdp.Reweighting(0.5), 3, "mixture of those 3 kernels whose weights are within 0.5 of theirs (kl) makes"),
+        (
+            drmdp.Divergence([0.1, 0.2]),
+            3,
+            "probabilities within 0.1 to 0.2, state by state, of that mean make",
+        ),
+        (
+            drmdp.Reweighting(0.5),
+            3,
+            "mixture of those 3 kernels whose weights are within 0.5 of theirs (kl) makes",
+        ),
         (
             drmdp.Reweighting(kind="cvar", level=0.4),
             3,
@@ -280,8 +367,8 @@ def test_what_a_radius_allows_is_true_of_nature():
         (drmdp.Intervals.of(machines(), 0.0), 4, "probabilities between the bounds make"),
     ],
 )
-def test_what_is_covered_is_told_set_by_set(ball, n, words):
-    assert ball.covered(n) == words
+def test_what_is_covered_is_told_set_by_set(ambiguity, n, words):
+    assert ambiguity.covered(n) == words
 
 
 def test_how_often_there_is_a_step():
@@ -298,9 +385,9 @@ def test_how_often_there_is_a_step():
 
 
 def test_a_page_at_radius_0_shows_no_nature_and_no_worst_case(tmp_path):
-    model, ball = machines(), drmdp.Wasserstein(0.0)
-    sweep = drmdp.radius.path(model, ball, [0.0, RADIUS])
-    drmdp.solve(model, ball).report(tmp_path / "page.html", sweep=sweep)
+    model, ambiguity = machines(), drmdp.Wasserstein(0.0)
+    sweep = drmdp.radius.path(model, ambiguity, [0.0, RADIUS])
+    drmdp.solve(model, ambiguity).report(tmp_path / "page.html", sweep=sweep)
     text = (tmp_path / "page.html").read_text("utf-8")
     assert "What nature does" not in text
     assert f"<p>Cost under the mean kernel {amount(float(sweep.worst[0]))}. " in text
@@ -317,7 +404,10 @@ def test_a_solution_says_that_a_kernel_is_beyond_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     model = machines(kernel_names=["M01", "M02", "M03", "M04"])
     solution = drmdp.solve(model, drmdp.Wasserstein(RADIUS))
-    worst, figure = by_hand(model, solution.policy, model.kernels[3]), float(model.initial @ solution.value)
+    worst, figure = (
+        by_hand(model, solution.policy, model.kernels[3]),
+        float(model.initial @ solution.value),
+    )
     note = f"1 of 4 kernels alone cost more than the worst case over the set, {amount(figure)}, for nature plays means of them: "
     note += f"kernel M04 alone {amount(worst)}"
     assert solution.notes == (note,)
@@ -328,7 +418,9 @@ def test_a_solution_says_that_a_kernel_is_beyond_it(tmp_path, monkeypatch):
     for call in (["solve", "m.npz"], ["evaluate", "m.npz", "s.npz"]):
         done = CliRunner().invoke(cli.main, [*call, "--radius", str(RADIUS)])
         assert note in " ".join(done.output.split())
-        assert note in CliRunner().invoke(cli.main, [*call, "--radius", str(RADIUS), "--json"]).output
+        assert (
+            note in CliRunner().invoke(cli.main, [*call, "--radius", str(RADIUS), "--json"]).output
+        )
     assert drmdp.solve(model, drmdp.Wasserstein(1.2)).notes == ()
 
 
@@ -339,7 +431,9 @@ def test_a_solution_says_that_a_kernel_is_beyond_it(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("discount", "final"), [(1.0, 0.0), (0.9, 0.0), (1.0, 50.0)])
 def test_figures_of_a_plan_are_what_other_means_find(kind, discount, final):
     model, T = machines(kind), 7
-    found = drmdp.finite_horizon(model, drmdp.Wasserstein(RADIUS), T, discount=discount, final=np.full(3, final))
+    found = drmdp.finite_horizon(
+        model, drmdp.Wasserstein(RADIUS), T, discount=discount, final=np.full(3, final)
+    )
     prices = model.costs * (-1 if model.maximise else 1)
 
     def value(kernel):
@@ -354,11 +448,19 @@ def test_figures_of_a_plan_are_what_other_means_find(kind, discount, final):
         float(model.initial @ found.value[0]),
     )
     np.testing.assert_allclose(plan_singles(found).values, each, rtol=1e-12)
-    parts = {part.head: part.text for part in worth.paragraphs(plan.Told.of(found, "CHF"))}
+    parts = {part.head: part.text for part in worth.paragraphs(plan.PlanFacts.of(found, "CHF"))}
     stages = sum(discount**t for t in range(T))
-    first = f"{euro(mean / stages)} a stage ({euro(mean)} over 7 stages" if not final else f"{euro(mean)} over 7 stages"
+    first = (
+        f"{euro(mean / stages)} a stage ({euro(mean)} over 7 stages"
+        if not final
+        else f"{euro(mean)} over 7 stages"
+    )
     assert parts[f"What it {'costs' if kind == 'costs' else 'earns'}."].startswith(first)
-    head = f"Plan with {euro(worst / stages)} a stage" if not final else f"Plan with {euro(worst)} over 7 stages."
+    head = (
+        f"Plan with {euro(worst / stages)} a stage"
+        if not final
+        else f"Plan with {euro(worst)} over 7 stages."
+    )
     assert head in parts
     beyond = (each > worst).sum() if kind == "costs" else (each < worst).sum()
     alone = next(text for head, text in parts.items() if "single kernel" in head)
@@ -386,33 +488,48 @@ def test_a_plan_says_that_a_kernel_is_beyond_it(tmp_path, kind):
         found.save(tmp_path / "plan.npz")
         again = drmdp.HorizonSolution.load(tmp_path / "plan.npz")
         for shown in (repr(found), found._repr_html_(), repr(again)):
-            assert (f"worst-case {kind[:-1]}" in shown, f"{kind[:-1]} under the mean kernel" in shown) == (
+            assert (
+                f"worst-case {kind[:-1]}" in shown,
+                f"{kind[:-1]} under the mean kernel" in shown,
+            ) == (
                 radius > 0,
                 radius == 0,
             )
         assert again.notes == (note,)
     assert drmdp.finite_horizon(model, drmdp.Wasserstein(1.2), 7).notes == ()
-    assert drmdp.finite_horizon(model, drmdp.Wasserstein(RADIUS), 7, nature="cooperative").notes == ()
+    assert (
+        drmdp.finite_horizon(model, drmdp.Wasserstein(RADIUS), 7, nature="cooperative").notes == ()
+    )
 
 
 def test_a_plan_starts_as_its_first_model_does():
-    log = {"id": [1, 1, 1], "state": ["a", "b", "a"], "action": [0, 0, 0], "next_state": ["b", "a", "b"]}
+    log = {
+        "id": [1, 1, 1],
+        "state": ["a", "b", "a"],
+        "action": [0, 0, 0],
+        "next_state": ["b", "a", "b"],
+    }
     first, other = (
-        drmdp.estimate(log, costs="1", discount=0.9, initial=initial, unvisited="unavailable") for initial in ("a", "b")
+        drmdp.estimate(log, costs="1", discount=0.9, initial=initial, unvisited="unavailable")
+        for initial in ("a", "b")
     )
     notes = drmdp.finite_horizon([first, other], drmdp.Wasserstein(0.1)).notes
     assert [note for note in notes if note.startswith("start: ")] == ["start: in state 'a'"]
 
 
 def test_stages_are_told_apart_where_other_actions_are_played():
-    """Sure for two stages, drawn for two, otherwise for one: no sentence averages them, and shares are told only while they stay."""
+    """Sure for two stages, drawn for two, otherwise for one: no sentence averages them, and shares
+    are told only while they stay.
+    """
     policy = np.zeros((5, 2, 2))
     policy[:, 0, 0] = 1
     policy[:2, 1] = [0, 1]
     policy[2:4, 1] = [[0.3, 0.7], [0.4, 0.6]]
     policy[4, 1] = [1, 0]
     y = np.full((2, 2, 2, 2), 0.5)
-    model = drmdp.Model(y, costs=[[0.0, 1], [1, 0]], discount=0.9, states=["fine", "ill"], actions=["wait", "drug"])
+    model = drmdp.Model(
+        y, costs=[[0.0, 1], [1, 0]], discount=0.9, states=["fine", "ill"], actions=["wait", "drug"]
+    )
     given = drmdp.evaluate(model, drmdp.Wasserstein(0.1), policy)
     told, _ = plan.decisions(given)
     assert [(when, lines) for when, lines, _ in told] == [
@@ -425,7 +542,8 @@ def test_stages_are_told_apart_where_other_actions_are_played():
 def test_a_plan_that_draws_says_how_not_to():
     model = drmdp.instances.perturb(drmdp.instances.machine(10), 5, seed=0)
     drawn, sure = (
-        drmdp.finite_horizon(model, drmdp.Wasserstein(0.5, support="all", rectangular=rect), 12) for rect in ("s", "sa")
+        drmdp.finite_horizon(model, drmdp.Wasserstein(0.5, support="all", rectangular=rect), 12)
+        for rect in ("s", "sa")
     )
     assert (drawn.policy.max(axis=2) < 0.99).any()
     assert (sure.policy.max(axis=2) > 0.999).all()
@@ -437,7 +555,9 @@ def test_a_plan_that_draws_says_how_not_to():
 
 
 def counted(**more):
-    """Nobody ever fixed a good one, and one fix of a worn one is all there is; fixing the broken is assumed."""
+    """Nobody ever fixed a good one, and one fix of a worn one is all there is; fixing the broken is
+    assumed.
+    """
     counts = np.zeros((3, 2, 3))
     counts[0, 0] = [80, 20, 0]
     counts[1, 0] = [0, 30, 10]
@@ -483,16 +603,18 @@ def test_the_headline_and_the_table_say_on_how_many_rows_an_action_rests(tmp_pat
     assert lead.lead(subject)["decisions"][0][1] == ["Run when good; otherwise fix."]
     counts = model.counts.copy()
     counts[2, 1, 0] = 4
-    other = drmdp.solve(machines(counts=counts, available={"worn": ["run"]}), drmdp.Wasserstein(0.05))
+    other = drmdp.solve(
+        machines(counts=counts, available={"worn": ["run"]}), drmdp.Wasserstein(0.05)
+    )
     shown = facts.Subject.of(other, other.problem[0], other.problem[1], "")
     assert lead.lead(shown)["decisions"][0][1] == ["Fix when broken (4 rows); otherwise run."]
     table = facts.states_table(subject)
     assert table["columns"][:3] == ["state", "action", "rests on rows"]
     assert [row[2] for row in table["rows"]] == ["100", "1", "0"]
     assert (
-        facts.states_table(facts.Subject.of(drmdp.solve(machines(), drmdp.Wasserstein(0.05)), machines(), None))[
-            "columns"
-        ][2]
+        facts.states_table(
+            facts.Subject.of(drmdp.solve(machines(), drmdp.Wasserstein(0.05)), machines(), None)
+        )["columns"][2]
         != "rests on rows"
     )
 
@@ -502,7 +624,7 @@ def test_a_plan_rests_on_all_its_stages():
     found = drmdp.finite_horizon(model, drmdp.Wasserstein(0.05), 30)
     played = {(s, a) for x in found.policy for s, a in zip(*np.nonzero(x > 0.5), strict=True)}
     assert (1, 1) in played
-    parts = {part.head: part for part in worth.paragraphs(plan.Told.of(found, ""))}
+    parts = {part.head: part for part in worth.paragraphs(plan.PlanFacts.of(found, ""))}
     assert "fix when worn (1 row)" in parts["What it rests on."].text
     assert parts["What it rests on."].mark == "warn"
 
@@ -511,8 +633,16 @@ def test_at_radius_0_no_column_is_a_worst_case():
     model = machines()
     solution = drmdp.solve(model, drmdp.Wasserstein(0))
     table = facts.states_table(facts.Subject.of(solution, model, solution.problem[1], "CHF"))
-    assert table["columns"] == ["state", "action", "cost under the mean kernel, CHF", "share of time"]
-    assert "worst" not in lead.lead(facts.Subject.of(solution, model, solution.problem[1], "CHF"))["assumed"]
+    assert table["columns"] == [
+        "state",
+        "action",
+        "cost under the mean kernel, CHF",
+        "share of time under the mean kernel",
+    ]
+    assert (
+        "worst"
+        not in lead.lead(facts.Subject.of(solution, model, solution.problem[1], "CHF"))["assumed"]
+    )
 
 
 def test_why_a_single_kernel_exceeds_the_planning_figure_and_the_mean_is_weighted():

@@ -34,7 +34,11 @@ def dealt(seed):
     available[np.arange(S), rng.integers(A, size=S)] = True
     terminal = rng.random(S) < 0.1
     model = drmdp.Model(
-        kernels, costs=scale * costs, discount=float(rng.choice([0, 0.5, 0.99])), available=available, terminal=terminal
+        kernels,
+        costs=scale * costs,
+        discount=float(rng.choice([0, 0.5, 0.99])),
+        available=available,
+        terminal=terminal,
     )
     return model, drmdp.Intervals(lower, upper), np.where(terminal, 0, scale * value)
 
@@ -52,17 +56,17 @@ def worst_rows(model, lower, upper, value):
 
 
 def check(seed):
-    model, ball, value = dealt(seed)
-    rows = worst_rows(model, ball.lower, ball.upper, value)
+    model, ambiguity, value = dealt(seed)
+    rows = worst_rows(model, ambiguity.lower, ambiguity.upper, value)
     want = np.where(model.terminal, 0, rows.min(axis=1, where=model.available, initial=np.inf))
-    step = drmdp.bellman(model, ball, value)
+    step = drmdp.bellman(model, ambiguity, value)
     scale = np.abs(want).max() + np.abs(value).max() + np.abs(model.costs).max()
     assert (step.lower <= want + 1e-9 * scale).all()
     assert (step.upper >= want - 1e-9 * scale).all()
     assert (step.upper - step.lower <= 1e-12 * scale).all()
     kernel = np.asarray(step.kernel)[model.available]
-    assert (kernel >= ball.lower[model.available] - 1e-14).all()
-    assert (kernel <= ball.upper[model.available] + 1e-14).all()
+    assert (kernel >= ambiguity.lower[model.available] - 1e-14).all()
+    assert (kernel <= ambiguity.upper[model.available] + 1e-14).all()
     np.testing.assert_allclose(kernel.sum(axis=-1), 1, atol=1e-13)
 
 
@@ -82,7 +86,11 @@ def problem(**settings):
     kernels = rng.dirichlet(np.full(6, 0.4), size=(4, 6, 3))
     kernels = np.where(kernels < 0.05, 0, kernels)
     kernels /= kernels.sum(axis=-1, keepdims=True)
-    settings = {"costs": rng.random((6, 3)), "discount": 0.9, "weights": [0.4, 0.3, 0.3, 0]} | settings
+    settings = {
+        "costs": rng.random((6, 3)),
+        "discount": 0.9,
+        "weights": [0.4, 0.3, 0.3, 0],
+    } | settings
     return drmdp.Model(kernels, **settings)
 
 
@@ -110,10 +118,12 @@ def test_it_is_solved_evaluated_and_certified(given):
     upper[:, :, 2] = lower[:, :, 2] = 0  # and the rest still has room
     upper[:, :, 3] = 1
     parts = (lower, upper)
-    ball = drmdp.Intervals(*(sparse.csr_array(part.reshape(18, 6)) if given == "sparse" else part for part in parts))
+    ambiguity = drmdp.Intervals(
+        *(sparse.csr_array(part.reshape(18, 6)) if given == "sparse" else part for part in parts)
+    )
     want = by_hand(model, lower, upper)
     for method in ("auto", "value-iteration", "anderson", "gauss-seidel"):
-        found = drmdp.solve(model, ball, method, tol=1e-8)
+        found = drmdp.solve(model, ambiguity, method, tol=1e-8)
         assert found.status == "solved"
         assert (found.lower <= want + 1e-12).all()
         assert (found.upper >= want - 1e-12).all()
@@ -121,13 +131,15 @@ def test_it_is_solved_evaluated_and_certified(given):
     assert found.kernels is None
     x = np.full((6, 3), 1 / 3)
     np.testing.assert_allclose(
-        drmdp.evaluate(model, ball, x, tol=1e-9).value, by_hand(model, lower, upper, x), atol=1e-8
+        drmdp.evaluate(model, ambiguity, x, tol=1e-9).value,
+        by_hand(model, lower, upper, x),
+        atol=1e-8,
     )
-    proof = drmdp.certify(model, ball, found)
+    proof = drmdp.certify(model, ambiguity, found)
     assert proof.gap < 1e-7
-    anything = drmdp.certify(model, ball, found.policy, rng.random((6, 3, 6)))
+    anything = drmdp.certify(model, ambiguity, found.policy, rng.random((6, 3, 6)))
     assert (anything.lower <= want + 1e-9).all()
-    again = drmdp.finite_horizon(model, ball, 300)
+    again = drmdp.finite_horizon(model, ambiguity, 300)
     np.testing.assert_allclose(again.value[0], want, atol=1e-6)
 
 
@@ -142,19 +154,24 @@ def test_width_zero_is_the_nominal_problem():
 
 def test_the_envelope_is_that_of_the_kernels_that_count():
     model = problem()
-    ball = drmdp.Intervals.of(model, margin=0.1)
+    ambiguity = drmdp.Intervals.of(model, margin=0.1)
     seen = np.asarray(model.kernels)[:3]
     observed = (seen > 0).any(axis=0)
     lower = np.where(observed, np.maximum(seen.min(axis=0) - 0.1, 0), 0)
     upper = np.where(observed, np.minimum(seen.max(axis=0) + 0.1, 1), 0)
     want = by_hand(model, lower, upper)
-    np.testing.assert_allclose(drmdp.solve(model, ball, tol=1e-9).value, want, atol=1e-8)
-    np.testing.assert_allclose(drmdp.solve(model, ball.with_radius(0.0)).value, drmdp.solve(model, drmdp.Intervals(
-        np.where(observed, seen.min(axis=0), 0), seen.max(axis=0))).value, rtol=1e-6)  # fmt: skip
-    assert ball == ball.with_radius(0.1)
-    assert ball != ball.with_radius(0.2)
-    assert ball != drmdp.Intervals(lower, upper)
-    path = drmdp.radius.path(model, ball, [0, 0.05, 0.1, 0.5, 1.0])
+    np.testing.assert_allclose(drmdp.solve(model, ambiguity, tol=1e-9).value, want, atol=1e-8)
+    np.testing.assert_allclose(
+        drmdp.solve(model, ambiguity.with_radius(0.0)).value,
+        drmdp.solve(
+            model, drmdp.Intervals(np.where(observed, seen.min(axis=0), 0), seen.max(axis=0))
+        ).value,
+        rtol=1e-6,
+    )
+    assert ambiguity == ambiguity.with_radius(0.1)
+    assert ambiguity != ambiguity.with_radius(0.2)
+    assert ambiguity != drmdp.Intervals(lower, upper)
+    path = drmdp.radius.path(model, ambiguity, [0, 0.05, 0.1, 0.5, 1.0])
     assert (np.diff(path.worst) >= -1e-9).all()
     np.testing.assert_allclose(path.points[2].value, want, atol=1e-5)
 
@@ -165,9 +182,11 @@ def test_saturation_is_where_nature_may_do_anything(seed):
     S, A, N = 4, 2, int(rng.integers(1, 4))
     rows = rng.dirichlet(np.full(S, 0.5), size=(N, S, A)) * (rng.random((1, S, A, S)) < 0.7)
     rows[..., 0] += 1e-3
-    model = drmdp.Model(rows / rows.sum(axis=-1, keepdims=True), costs=np.zeros((S, A)), discount=0.5)
-    ball = drmdp.Intervals.of(model)
-    far = ball.saturation(model)
+    model = drmdp.Model(
+        rows / rows.sum(axis=-1, keepdims=True), costs=np.zeros((S, A)), discount=0.5
+    )
+    ambiguity = drmdp.Intervals.of(model)
+    far = ambiguity.saturation(model)
     lower, upper = (np.asarray(f(np.asarray(model.kernels), axis=0)) for f in (np.min, np.max))
     want = np.zeros(S)
     for s, a, t in itertools.product(range(S), range(A), range(S)):
@@ -182,12 +201,16 @@ def test_next_state_costs_that_are_missing_are_asked_for():
     costs = sparse.csr_array(np.array([[1.0, 0.0], [0.0, 2.0]]))
     model = drmdp.Model([rows], costs=costs, discount=0.5)
     drmdp.solve(model, drmdp.Intervals(rows, rows))
-    with pytest.raises(drmdp.InputError, match="from state 0 with action 0 to 1, and that transition has no cost"):
+    with pytest.raises(
+        drmdp.InputError, match="from state 0 with action 0 to 1, and that transition has no cost"
+    ):
         drmdp.solve(model, drmdp.Intervals(np.zeros((2, 1, 2)), np.ones((2, 1, 2))))
 
 
 def test_bad_bounds_are_named():
-    model = drmdp.Model(np.full((2, 1, 2), 0.5), costs=[[0.0], [1.0]], discount=0.5, states=["a", "b"])
+    model = drmdp.Model(
+        np.full((2, 1, 2), 0.5), costs=[[0.0], [1.0]], discount=0.5, states=["a", "b"]
+    )
     half = np.full((2, 1, 2), 0.5)
 
     def changed(s, t, value):
@@ -196,27 +219,44 @@ def test_bad_bounds_are_named():
         return out
 
     for lower, upper, message in (
-        (changed(1, 0, 0.6), changed(1, 0, 0.6), r"lower bounds sum to 1.1 > 1 at state 'b', action 0"),
-        (changed(1, 0, 0.3), changed(1, 0, 0.3), r"upper bounds sum to 0.8 < 1 at state 'b', action 0"),
-        (changed(0, 1, 0.6), half, r"expected 0 ≤ lower ≤ upper ≤ 1, got .*0.6.* and .*0.5.* at state 'a', action 0, next state 'b'"),
+        (
+            changed(1, 0, 0.6),
+            changed(1, 0, 0.6),
+            r"lower bounds sum to 1.1 > 1 at state 'b', action 0",
+        ),
+        (
+            changed(1, 0, 0.3),
+            changed(1, 0, 0.3),
+            r"upper bounds sum to 0.8 < 1 at state 'b', action 0",
+        ),
+        (
+            changed(0, 1, 0.6),
+            half,
+            r"expected 0 ≤ lower ≤ upper ≤ 1, got .*0.6.* and .*0.5.* at state 'a', action 0, next state 'b'",
+        ),
         (changed(0, 1, -0.1), half, r"expected 0 ≤ lower"),
         (half, changed(0, 1, math.nan), r"expected 0 ≤ lower"),
         (half, changed(0, 1, 1.1), r"expected 0 ≤ lower"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(drmdp.InputError, match=message):
             drmdp.solve(model, drmdp.Intervals(lower, upper))
     with pytest.raises(drmdp.InputError, match=r"expected shape \(S, A, S\)"):
         drmdp.Intervals(half[0], half[0])
     with pytest.raises(drmdp.InputError, match="got shapes"):
         drmdp.Intervals(half, half[:, :, :1].repeat(1, axis=2)[:1, :, :])
-    with pytest.raises(drmdp.InputError, match="expected bounds for 2 states and 1 actions, got 3 and 1"):
+    with pytest.raises(
+        drmdp.InputError, match="expected bounds for 2 states and 1 actions, got 3 and 1"
+    ):
         drmdp.solve(model, drmdp.Intervals(np.full((3, 1, 3), 0.0), np.ones((3, 1, 3))))
     with pytest.raises(drmdp.InputError, match="intervals has no radius"):
         drmdp.Intervals(half, half).with_radius(0.1)
     with pytest.raises(drmdp.InputError, match="intervals has no radius"):
         drmdp.radius.path(model, drmdp.Intervals(half, half), [0.1])
     unavailable = drmdp.Model(
-        np.full((2, 2, 2), 0.5), costs=np.ones((2, 2)), discount=0.5, available=[[True, False], [True, False]]
+        np.full((2, 2, 2), 0.5),
+        costs=np.ones((2, 2)),
+        discount=0.5,
+        available=[[True, False], [True, False]],
     )
     bad = np.full((2, 2, 2), math.nan)
     bad[:, 0] = 0.5
@@ -226,26 +266,64 @@ def test_bad_bounds_are_named():
 @pytest.mark.usefixtures("sketched")
 def test_the_report_speaks_of_it(tmp_path):
     model = problem()
-    for name, ball in (
+    for name, ambiguity in (
         ("a", drmdp.Intervals.of(model)),
         ("b", drmdp.Intervals(np.zeros((6, 3, 6)), np.ones((6, 3, 6)))),
     ):
         page = tmp_path / f"{name}.html"
-        drmdp.solve(model, ball).report(page)
+        drmdp.solve(model, ambiguity).report(page)
         assert "an interval for each probability" in page.read_text()
 
 
 STORM = {
-    (1, "adversarial"): [1.548546254165379, 1.878765671616526, 1.5845545436502206, 1.4445586295058357, 1.9490408391756462],
-    (1, "cooperative"): [1.3324871029876386, 1.7801363434409854, 1.4263530704861616, 1.2387188215688598, 1.796732325342998],
-    (2, "adversarial"): [0.4345871633957962, 0.8105112390801187, 1.0629081976208723, 0.5471908303083931, 0.6350282210988152],
-    (2, "cooperative"): [0.3300996962420008, 0.6431162675649381, 0.9332191507393768, 0.4215212018657506, 0.4786674002626394],
-    (3, "adversarial"): [0.782879489420573, 1.1135637045379656, 1.0722240618682521, 0.9965259924970714, 0.771009164631839],
-    (3, "cooperative"): [0.6567695051112303, 0.9756263885532891, 0.8902269102034617, 0.8679571508763186, 0.620739721896564],
-}  # fmt: skip
-"""Values of Storm's robust value iteration (stormpy 2.0.0, `Pmin=? [F "goal"]`, ROBUST and COOPERATIVE, precision 1e-6), divided by 1 − λ.
+    (1, "adversarial"): [
+        1.548546254165379,
+        1.878765671616526,
+        1.5845545436502206,
+        1.4445586295058357,
+        1.9490408391756462,
+    ],
+    (1, "cooperative"): [
+        1.3324871029876386,
+        1.7801363434409854,
+        1.4263530704861616,
+        1.2387188215688598,
+        1.796732325342998,
+    ],
+    (2, "adversarial"): [
+        0.4345871633957962,
+        0.8105112390801187,
+        1.0629081976208723,
+        0.5471908303083931,
+        0.6350282210988152,
+    ],
+    (2, "cooperative"): [
+        0.3300996962420008,
+        0.6431162675649381,
+        0.9332191507393768,
+        0.4215212018657506,
+        0.4786674002626394,
+    ],
+    (3, "adversarial"): [
+        0.782879489420573,
+        1.1135637045379656,
+        1.0722240618682521,
+        0.9965259924970714,
+        0.771009164631839,
+    ],
+    (3, "cooperative"): [
+        0.6567695051112303,
+        0.9756263885532891,
+        0.8902269102034617,
+        0.8679571508763186,
+        0.620739721896564,
+    ],
+}
+"""Values of Storm's robust value iteration (stormpy 2.0.0, `Pmin=? [F "goal"]`, ROBUST and
+COOPERATIVE, precision 1e-6), divided by 1 − λ.
 
-A discounted cost is the probability to reach a goal: from (s, a) to t with λ times its interval, to the goal with (1 − λ) c(s, a), else to a sink.
+A discounted cost is the probability to reach a goal: from (s, a) to t with λ times its interval, to
+the goal with (1 − λ) c(s, a), else to a sink.
 """
 
 
@@ -293,8 +371,16 @@ def drn_of(lower, upper, costs, discount):
         lines.append(f"state {s}" + (" init" if s == 0 else ""))
         for a in range(A):
             lines.append(f"\taction {a}")
-            ways = [(t, discount * lower[s, a, t], discount * upper[s, a, t]) for t in range(S) if upper[s, a, t] > 0]
-            ways += [(t, x, x) for t, x in ((S, (1 - discount) * costs[s, a]), (S + 1, rest[s, a])) if x > 0]
+            ways = [
+                (t, discount * lower[s, a, t], discount * upper[s, a, t])
+                for t in range(S)
+                if upper[s, a, t] > 0
+            ]
+            ways += [
+                (t, x, x)
+                for t, x in ((S, (1 - discount) * costs[s, a]), (S + 1, rest[s, a]))
+                if x > 0
+            ]
             lines += [f"\t\t{t} : [{low:.17g}, {high:.17g}]" for t, low, high in ways]
     for t, label in ((S, " goal"), (S + 1, "")):
         lines += [f"state {t}{label}", "\taction 0", f"\t\t{t} : [1, 1]"]

@@ -1,4 +1,6 @@
-"""Balls of any finite order: the six tuned balls, limits, and corrupted claims; `tests/bellman/test_sets.py` has their twins."""
+"""Balls of any finite order: the six tuned balls, limits, and corrupted claims;
+`tests/operators/test_sets.py` has their twins.
+"""
 
 import dataclasses
 import itertools
@@ -11,8 +13,8 @@ import cases
 import decks
 import drmdp
 import reference
-from drmdp.bellman.exact import ExactOperator
-from drmdp.layout.memory import Memory
+from drmdp.layout.memory import SweepMemory
+from drmdp.operators.exact import ExactOperator
 from drmdp.solvers.problem import Problem
 
 MISSING = (("l1", 2), ("l2", 1), ("linf", 2))
@@ -36,24 +38,29 @@ def size_of(case):
 
 
 @missing
-def test_nature_plays_kernels_of_the_ball(pair):
+def test_nature_plays_kernels_of_the_ambiguity(pair):
     for case in cases.cases(pair, 10, seed=44):
-        model, ball, value = case.model, case.ball, case.value
-        sure = Problem(ExactOperator(model, ball.fitted(model), threads=1)).proved(value)
+        model, ambiguity, value = case.model, case.ambiguity, case.value
+        sure = Problem(ExactOperator(model, ambiguity.fitted(model), threads=1)).proved(value)
         kernels = np.asarray(sure.nature.kernels)
         own = model.available & ~model.terminal[:, None]
         kernels[:, ~own] = reference.dense_kernels(model)[:, ~own]
-        assert reference.violation(model, ball, kernels)[~model.terminal].max(initial=0.0) <= 1e-12, case.name
+        assert (
+            reference.violation(model, ambiguity, kernels)[~model.terminal].max(initial=0.0)
+            <= 1e-12
+        ), case.name
         mean = np.tensordot(model.weights, kernels, axes=1)
-        np.testing.assert_allclose(mean[own], np.asarray(sure.kernel)[own], rtol=0, atol=1e-13, err_msg=case.name)
+        np.testing.assert_allclose(
+            mean[own], np.asarray(sure.kernel)[own], rtol=0, atol=1e-13, err_msg=case.name
+        )
 
 
 def reductions(pair, n, seed):
     for case in cases.cases(pair, n, seed):
         model, value, S = case.model, case.value, case.model.n_states
-        general = General(case.ball.radius, *pair, case.ball.support)
+        general = General(case.ambiguity.radius, *pair, case.ambiguity.support)
         found = ExactOperator(model, general.fitted(model), threads=1).update(value, 0, S)
-        wanted = ExactOperator(model, case.ball, threads=1).update(value, 0, S)
+        wanted = ExactOperator(model, case.ambiguity, threads=1).update(value, 0, S)
         assert np.all(np.abs(found.value - wanted.value) <= 1e-9 * size_of(case)), case.name
 
 
@@ -86,9 +93,9 @@ def test_the_value_falls_with_the_order_down_to_that_of_infinity(metric):
 @pytest.mark.parametrize("metric", ["l1", "l2", "linf"])
 def test_the_mean_kernel_of_a_solution_is_certified(metric, order):
     model = drmdp.instances.perturb(drmdp.instances.garnet(6, 3, branching=4, seed=3), 5)
-    ball = drmdp.Wasserstein(0.2, metric, order)
-    found = drmdp.solve(model, ball, rtol=1e-9)
-    assert drmdp.certify(model, ball, found.policy, found.kernel).gap <= 1e-8 * found.scale
+    ambiguity = drmdp.Wasserstein(0.2, metric, order)
+    found = drmdp.solve(model, ambiguity, rtol=1e-9)
+    assert drmdp.certify(model, ambiguity, found.policy, found.kernel).gap <= 1e-8 * found.scale
 
 
 EXTREME = (1.0001, 1.1, 1.5, 3, 10, 100, 1e4, 1e9, 1e300)
@@ -107,10 +114,14 @@ def test_every_order_certifies_itself(metric, order, rectangular, monkeypatch):
 
 @pytest.mark.parametrize("order", [1e3, 1e4, 1e9, 1e300])
 def test_radii_whose_powers_vanish_are_measured(order):
-    """Nature has all she wants at radii well below the budget; a single kernel, so that no order differs."""
+    """Nature has all she wants at radii well below the budget; a single kernel, so that no order
+    differs.
+    """
     rng = np.random.default_rng(49)
     for case in range(5):
-        model = drmdp.Model(rng.dirichlet(np.ones(3), size=(3, 2)), costs=rng.random((3, 2)), discount=0.9)
+        model = drmdp.Model(
+            rng.dirichlet(np.ones(3), size=(3, 2)), costs=rng.random((3, 2)), discount=0.9
+        )
         value, radius = rng.normal(size=3), rng.uniform(0.8, 0.99)
         step, limit = (
             drmdp.bellman(model, drmdp.Wasserstein(radius, "linf", p, rectangular="sa"), value)
@@ -123,11 +134,15 @@ def test_radii_whose_powers_vanish_are_measured(order):
 def tied(seed, A, N, S=6):
     """A problem whose actions all but tie at a value; kernels differ widely."""
     rng = np.random.default_rng([seed, 48])
-    kernels = rng.dirichlet(np.full(S, rng.choice([0.3, 1, 3])), size=(N, S, A)) * (rng.random((N, S, A, S)) < 0.8)
+    kernels = rng.dirichlet(np.full(S, rng.choice([0.3, 1, 3])), size=(N, S, A)) * (
+        rng.random((N, S, A, S)) < 0.8
+    )
     kernels[..., 0] += kernels.sum(axis=3) == 0
     kernels /= kernels.sum(axis=3, keepdims=True)
     value, radius = rng.normal(size=S), 10 ** rng.uniform(-3, 0.2)
-    costs = rng.choice([0, 1e-9, 0.01, 0.1]) * rng.random((S, A)) - 0.9 * (kernels.mean(axis=0) * value).sum(axis=2)
+    costs = rng.choice([0, 1e-9, 0.01, 0.1]) * rng.random((S, A)) - 0.9 * (
+        kernels.mean(axis=0) * value
+    ).sum(axis=2)
     return drmdp.Model(kernels, costs=costs, discount=0.9), value, radius
 
 
@@ -181,7 +196,10 @@ def test_a_kernel_that_moves_in_a_hardly_played_action_only_has_a_price(played):
 @missing
 def test_one_action_needs_no_share(pair):
     model = drmdp.instances.perturb(drmdp.instances.garnet(6, 1, branching=4, seed=4), 3)
-    found = [drmdp.solve(model, drmdp.Wasserstein(0.3, *pair, rectangular=r), rtol=1e-9).value for r in ("s", "sa")]
+    found = [
+        drmdp.solve(model, drmdp.Wasserstein(0.3, *pair, rectangular=r), rtol=1e-9).value
+        for r in ("s", "sa")
+    ]
     np.testing.assert_allclose(*found, rtol=1e-8)
 
 
@@ -190,7 +208,10 @@ def test_the_value_grows_with_the_radius_from_the_nominal_one(pair):
     model = drmdp.instances.perturb(drmdp.instances.garnet(6, 3, branching=4, seed=5), 3)
     nominal = drmdp.solve(model, drmdp.Wasserstein(0.0), rtol=1e-9).value
     most = drmdp.Wasserstein(1.0, *pair).saturation(model).max()
-    values = [drmdp.solve(model, drmdp.Wasserstein(r, *pair), rtol=1e-9).value for r in (0, 1e-9, 0.01, 0.3, most, 9)]
+    values = [
+        drmdp.solve(model, drmdp.Wasserstein(r, *pair), rtol=1e-9).value
+        for r in (0, 1e-9, 0.01, 0.3, most, 9)
+    ]
     np.testing.assert_allclose(values[0], nominal, rtol=1e-8)
     for smaller, larger in itertools.pairwise(values):
         assert np.all(smaller <= larger + 1e-7)
@@ -204,19 +225,21 @@ def spoiled(rng, memory):
     def some(array):
         wrong = rng.random(array.shape) < rng.choice([0.1, 0.5, 1.0])
         noise = np.where(
-            rng.random(array.shape) < 0.5, rng.choice(junk, size=array.shape), array * rng.random(array.shape)
+            rng.random(array.shape) < 0.5,
+            rng.choice(junk, size=array.shape),
+            array * rng.random(array.shape),
         )
         return np.where(wrong, noise, array)
 
-    return Memory(*map(some, memory))
+    return SweepMemory(*map(some, memory))
 
 
 @missing
 def test_corrupted_claims_never_falsify_a_bound(pair):
     rng = np.random.default_rng(46)
     for case in cases.cases(pair, 12, seed=46):
-        model, ball, value = case.model, case.ball, case.value
-        operator = ExactOperator(model, ball.fitted(model), threads=1)
+        model, ambiguity, value = case.model, case.ambiguity, case.value
+        operator = ExactOperator(model, ambiguity.fitted(model), threads=1)
         found = operator.update(value, 0, model.n_states)
         truth = Problem(operator).prove(value, found, False)
         for _ in range(6):
@@ -236,11 +259,11 @@ def test_what_is_no_order_is_refused(order):
 
 
 def test_orders_tell_balls_apart():
-    ball = drmdp.Wasserstein(0.1, "l1", 1.5)
-    assert repr(ball) == "Wasserstein(radius=0.1, metric='l1', order=1.5, support='observed')"
-    assert ball == drmdp.Wasserstein(0.1, "l1", 1.5) != drmdp.Wasserstein(0.1, "l1", 1.25)
-    assert ball.short == "(l1, 1.5)"
-    assert ball.facts()["order"].startswith("1.5: ")
+    ambiguity = drmdp.Wasserstein(0.1, "l1", 1.5)
+    assert repr(ambiguity) == "Wasserstein(radius=0.1, metric='l1', order=1.5, support='observed')"
+    assert ambiguity == drmdp.Wasserstein(0.1, "l1", 1.5) != drmdp.Wasserstein(0.1, "l1", 1.25)
+    assert ambiguity.short == "(l1, 1.5)"
+    assert ambiguity.facts()["order"].startswith("1.5: ")
     assert drmdp.Wasserstein(0.1, "l1", 3).order == 3
 
 

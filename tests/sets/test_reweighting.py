@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 import drmdp
-from drmdp.bellman.exact import ExactOperator
-from drmdp.layout.memory import Memory
+from drmdp.layout.memory import SweepMemory
+from drmdp.operators.exact import ExactOperator
 from drmdp.solvers.problem import Problem
 
 KINDS = ("kl", "burg", "chi2", "tv", "cvar", "any")
@@ -19,7 +19,7 @@ DECK = ("plain", "ties", "same", "few", "one", "weights", "scale", "balanced")
 SIZES = (0, 1e-9, 1e-3, 0.05, 0.3, 1.0, 4.0)
 
 
-def ball_of(kind, size, rectangular="s"):
+def ambiguity_of(kind, size, rectangular="s"):
     if kind == "any":
         return drmdp.Reweighting(kind="any", rectangular=rectangular)
     if kind == "cvar":
@@ -43,7 +43,8 @@ def dealt(seed, most=6):
     value = np.where(terminal, 0, np.round(value) if deal == "ties" else value)
     if deal == "balanced":  # all actions nearly tied
         costs = (
-            10.0 ** -rng.integers(0, 9) * rng.random((S, A)) - discount * np.einsum("isat,t->sa", kernels, value) / N
+            10.0 ** -rng.integers(0, 9) * rng.random((S, A))
+            - discount * np.einsum("isat,t->sa", kernels, value) / N
         )
     scale = 10.0 ** rng.integers(-9, 10) if deal == "scale" else 1.0
     weights = rng.dirichlet(np.full(N, 0.5)) if deal == "weights" else np.full(N, 1 / N)
@@ -53,9 +54,13 @@ def dealt(seed, most=6):
     available = rng.random((S, A)) < 0.8
     available[np.arange(S), rng.integers(A, size=S)] = True
     model = drmdp.Model(
-        kernels, costs=scale * costs, discount=discount, available=available, terminal=terminal,
+        kernels,
+        costs=scale * costs,
+        discount=discount,
+        available=available,
+        terminal=terminal,
         weights=weights / weights.sum(),
-    )  # fmt: skip
+    )
     return model, scale * value, float(rng.choice(SIZES))
 
 
@@ -78,7 +83,9 @@ def worst(kind, size, G, w, x=None):
         inside += [cp.norm1(q - w) <= 2 * size]
     elif kind == "cvar" and size < 1:
         inside += [q <= w / (1 - size)]
-    problem = cp.Problem(cp.Maximize(gamma), [*inside, g @ q >= gamma if x is None else x @ g @ q >= gamma])
+    problem = cp.Problem(
+        cp.Maximize(gamma), [*inside, g @ q >= gamma if x is None else x @ g @ q >= gamma]
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if kind in LINEAR:
@@ -90,7 +97,9 @@ def worst(kind, size, G, w, x=None):
 
 
 def against(kind, size, g, w):
-    """max_q q·g within a small divergence of w by its dual in one number, as no conic program has these digits."""
+    """max_q q·g within a small divergence of w by its dual in one number, as no conic program has
+    these digits.
+    """
     top, span = g.max(), np.ptp(g)
     if span == 0:
         return top
@@ -104,7 +113,10 @@ def against(kind, size, g, w):
 
 def losses(model, value):
     """Cost of each available action in each kernel that counts: (A', N) for each state."""
-    z, kernels = model.stakes(value, 0, model.n_states), np.asarray(model.kernels)[model.weights > 0]
+    z, kernels = (
+        model.stakes(value, 0, model.n_states),
+        np.asarray(model.kernels)[model.weights > 0],
+    )
     G = np.einsum("isat,sat->sai", kernels, np.where(np.isfinite(z), z, 0))
     return [G[s][model.available[s]] for s in range(model.n_states)]
 
@@ -121,10 +133,13 @@ def wanted(kind, size, model, value, rectangular):
 
 def check(kind, seed, rectangular, conic=True):
     model, value, size = dealt(seed)
-    ball = ball_of(kind, size, rectangular)
-    operator = ExactOperator(model, ball, threads=1)
-    steps = [Problem(operator).proved(v) for v in (np.random.default_rng(seed).permutation(value), value, value)]
-    cold = drmdp.bellman(model, ball, value)
+    ambiguity = ambiguity_of(kind, size, rectangular)
+    operator = ExactOperator(model, ambiguity, threads=1)
+    steps = [
+        Problem(operator).proved(v)
+        for v in (np.random.default_rng(seed).permutation(value), value, value)
+    ]
+    cold = drmdp.bellman(model, ambiguity, value)
     ptp = max((np.ptp(G) for G in losses(model, value) if G.size), default=0)
     scale = np.abs(value).max() + np.abs(np.asarray(model.costs)).max()
     slack = (1e-7 if kind in SMOOTH else 1e-8) * ptp + 1e-13 * scale
@@ -181,11 +196,11 @@ def problem(N=4, **settings):
 @pytest.mark.parametrize("rectangular", ["s", "sa"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_solved_evaluated_and_certified(kind, rectangular):
-    model, ball = problem(weights=[0.4, 0.3, 0.3, 0]), ball_of(kind, 0.3, rectangular)
-    found = drmdp.solve(model, ball, tol=1e-8)
+    model, ambiguity = problem(weights=[0.4, 0.3, 0.3, 0]), ambiguity_of(kind, 0.3, rectangular)
+    found = drmdp.solve(model, ambiguity, tol=1e-8)
     assert found.status == "solved"
     assert found.n_iters <= 10
-    other = drmdp.solve(model, ball, "value-iteration", tol=1e-5)
+    other = drmdp.solve(model, ambiguity, "value-iteration", tol=1e-5)
     assert (other.lower <= found.upper).all()
     assert (other.upper >= found.lower).all()
     shape = (6, 4) if rectangular == "s" else (6, 3, 4)
@@ -194,53 +209,81 @@ def test_it_is_solved_evaluated_and_certified(kind, rectangular):
     np.testing.assert_allclose(found.weights.sum(axis=-1), 1, atol=1e-12)
     q = found.weights[:, None] if rectangular == "s" else found.weights
     np.testing.assert_allclose(
-        found.kernel, np.einsum("sai,isat->sat", np.broadcast_to(q, (6, 3, 4)), model.kernels), atol=1e-12
+        found.kernel,
+        np.einsum("sai,isat->sat", np.broadcast_to(q, (6, 3, 4)), model.kernels),
+        atol=1e-12,
     )
-    assert drmdp.certify(model, ball, found).gap < 1e-6
-    assert drmdp.certify(model, ball, found.policy, found.kernel).gap < 1e-5
-    wild = drmdp.certify(model, ball, found.policy, np.random.default_rng(1).random(shape))
+    assert drmdp.certify(model, ambiguity, found).gap < 1e-6
+    assert drmdp.certify(model, ambiguity, found.policy, found.kernel).gap < 1e-5
+    wild = drmdp.certify(model, ambiguity, found.policy, np.random.default_rng(1).random(shape))
     assert (wild.lower <= found.upper).all()
-    evaluated = drmdp.evaluate(model, ball, found.policy, tol=1e-8)
+    evaluated = drmdp.evaluate(model, ambiguity, found.policy, tol=1e-8)
     np.testing.assert_allclose(evaluated.value, found.value, atol=1e-6)
-    plan = drmdp.finite_horizon(model, ball, 200)
+    plan = drmdp.finite_horizon(model, ambiguity, 200)
     np.testing.assert_allclose(plan.value[0], found.value, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_action_leaves_nothing_to_share(kind):
-    model = problem(costs=np.random.default_rng(1).random((6, 3)), available=np.eye(3, dtype=bool)[[0, 1, 2, 0, 1, 2]])
-    found, each = (drmdp.solve(model, ball_of(kind, 0.2, rectangular), tol=1e-9) for rectangular in ("s", "sa"))
+    model = problem(
+        costs=np.random.default_rng(1).random((6, 3)),
+        available=np.eye(3, dtype=bool)[[0, 1, 2, 0, 1, 2]],
+    )
+    found, each = (
+        drmdp.solve(model, ambiguity_of(kind, 0.2, rectangular), tol=1e-9)
+        for rectangular in ("s", "sa")
+    )
     np.testing.assert_allclose(found.value, each.value, atol=1e-8)
 
 
 def test_no_size_is_the_mean_kernel_and_every_size_the_matrix_game():
     model, nominal = problem(), drmdp.solve(problem(), drmdp.Wasserstein(0), tol=1e-9).value
     game = drmdp.solve(model, drmdp.Reweighting(kind="any"), tol=1e-9).value
-    for kind, none, far in (("kl", 0, 9), ("burg", 0, 1e9), ("chi2", 0, 9), ("tv", 0, 1), ("cvar", 0, 1)):
-        np.testing.assert_allclose(drmdp.solve(model, ball_of(kind, none), tol=1e-9).value, nominal, atol=1e-8)
+    for kind, none, far in (
+        ("kl", 0, 9),
+        ("burg", 0, 1e9),
+        ("chi2", 0, 9),
+        ("tv", 0, 1),
+        ("cvar", 0, 1),
+    ):
+        np.testing.assert_allclose(
+            drmdp.solve(model, ambiguity_of(kind, none), tol=1e-9).value, nominal, atol=1e-8
+        )
         atol = 1e-4 if kind == "burg" else 1e-8  # which is never free
-        np.testing.assert_allclose(drmdp.solve(model, ball_of(kind, far), tol=1e-9).value, game, atol=atol)
+        np.testing.assert_allclose(
+            drmdp.solve(model, ambiguity_of(kind, far), tol=1e-9).value, game, atol=atol
+        )
         if kind not in ("burg", "cvar"):
-            far = ball_of(kind, 0).saturation(model).max()
-            np.testing.assert_allclose(drmdp.solve(model, ball_of(kind, far), tol=1e-9).value, game, atol=1e-8)
-    assert (ball_of("burg", 0).saturation(model) == np.inf).all()
-    np.testing.assert_allclose(ball_of("cvar", 0).saturation(model), 0.25)
+            far = ambiguity_of(kind, 0).saturation(model).max()
+            np.testing.assert_allclose(
+                drmdp.solve(model, ambiguity_of(kind, far), tol=1e-9).value, game, atol=1e-8
+            )
+    assert (ambiguity_of("burg", 0).saturation(model) == np.inf).all()
+    np.testing.assert_allclose(ambiguity_of("cvar", 0).saturation(model), 0.25)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "any"])
 def test_values_grow_with_the_size(kind):
     model, sizes = problem(), [0, 0.01, 0.1, 0.3, 0.6]
     for rectangular in ("s", "sa"):
-        values = [drmdp.solve(model, ball_of(kind, size, rectangular), tol=1e-9).value for size in sizes]
+        values = [
+            drmdp.solve(model, ambiguity_of(kind, size, rectangular), tol=1e-9).value
+            for size in sizes
+        ]
         assert (np.diff(values, axis=0) >= -2e-9).all()
-    one, each = (drmdp.solve(model, ball_of(kind, 0.3, rectangular)).value for rectangular in ("s", "sa"))
+    one, each = (
+        drmdp.solve(model, ambiguity_of(kind, 0.3, rectangular)).value
+        for rectangular in ("s", "sa")
+    )
     assert (one <= each + 1e-5).all()
 
 
 def test_paths_go_along_the_size():
     model = problem()
     path = drmdp.radius.path(model, drmdp.Reweighting(0.1), [0, 0.1, 0.5])
-    np.testing.assert_allclose(path.points[1].value, drmdp.solve(model, drmdp.Reweighting(0.1)).value, atol=1e-5)
+    np.testing.assert_allclose(
+        path.points[1].value, drmdp.solve(model, drmdp.Reweighting(0.1)).value, atol=1e-5
+    )
     assert len(drmdp.radius.path(model, drmdp.Reweighting(0.1), 5).points) == 5
     path = drmdp.radius.path(model, drmdp.Reweighting(kind="cvar", level=0.5), [0.1, 0.5, 1])
     assert (np.diff(path.worst) <= 1e-9).all()
@@ -251,47 +294,57 @@ def test_sparse_models_give_the_same():
     rows = [sparse.csr_array(np.asarray(kernel).reshape(18, 6)) for kernel in model.kernels]
     other = drmdp.Model(rows, costs=model.costs, discount=0.9)
     for kind in ("kl", "tv"):
-        ball = ball_of(kind, 0.2)
-        want = drmdp.solve(model, ball, tol=1e-8)
-        found = drmdp.solve(other, ball, tol=1e-8)
+        ambiguity = ambiguity_of(kind, 0.2)
+        want = drmdp.solve(model, ambiguity, tol=1e-8)
+        found = drmdp.solve(other, ambiguity, tol=1e-8)
         np.testing.assert_allclose(found.value, want.value, atol=1e-7)
-        assert drmdp.certify(other, ball, found).gap < 1e-6
+        assert drmdp.certify(other, ambiguity, found).gap < 1e-6
 
 
 @pytest.mark.fuzz
 def test_float32_gives_nearly_the_same():
     model = problem()
     for kind in KINDS:
-        ball = ball_of(kind, 0.2)
-        want = drmdp.solve(model, ball, tol=1e-8)
-        np.testing.assert_allclose(drmdp.solve(model.astype(np.float32), ball).value, want.value, atol=1e-4)
+        ambiguity = ambiguity_of(kind, 0.2)
+        want = drmdp.solve(model, ambiguity, tol=1e-8)
+        np.testing.assert_allclose(
+            drmdp.solve(model.astype(np.float32), ambiguity).value, want.value, atol=1e-4
+        )
 
 
 @pytest.mark.parametrize("rectangular", ["s", "sa"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_that_is_handed_over_makes_a_bound_false(kind, rectangular):
-    model, ball, value = problem(), ball_of(kind, 0.2, rectangular), np.arange(6.0)
-    want = Problem(ExactOperator(model, ball, threads=1)).proved(value)
+    model, ambiguity, value = problem(), ambiguity_of(kind, 0.2, rectangular), np.arange(6.0)
+    want = Problem(ExactOperator(model, ambiguity, threads=1)).proved(value)
     rng = np.random.default_rng(3)
-    operator = ExactOperator(model, ball, threads=1)
+    operator = ExactOperator(model, ambiguity, threads=1)
     good = operator.update(value, 0, 6)
     for _ in range(20):
         bad = [part.copy() for part in good.claim]
         for part in bad:
             wrong = rng.random(part.shape) < 0.3
-            part[wrong] = rng.choice([np.nan, np.inf, -np.inf, -1, 0, 1e-300, 1e300, 7], size=int(wrong.sum()))
-        operator._memory = Memory(*bad)
-        for update in (type(good)(**{**vars(good), "claim": Memory(*bad)}), operator.update(value, 0, 6)):
+            part[wrong] = rng.choice(
+                [np.nan, np.inf, -np.inf, -1, 0, 1e-300, 1e300, 7], size=int(wrong.sum())
+            )
+        operator._memory = SweepMemory(*bad)
+        for update in (
+            type(good)(**{**vars(good), "claim": SweepMemory(*bad)}),
+            operator.update(value, 0, 6),
+        ):
             found = Problem(operator).prove(value, update, False)
             assert (found.lower_step <= want.upper_step).all()
             assert (found.upper_step >= want.lower_step).all()
-        operator._memory = Memory(*bad)
+        operator._memory = SweepMemory(*bad)
         assert np.isfinite(np.asarray(operator.update(value, 0, 6).kernel)).all()
 
 
 def test_bad_settings_are_refused():
     for settings, message in (
-        ({"kind": "hellinger"}, "kind is 'kl', 'burg', 'chi2', 'tv', 'cvar', 'any', got 'hellinger'"),
+        (
+            {"kind": "hellinger"},
+            "kind is 'kl', 'burg', 'chi2', 'tv', 'cvar' or 'any', got 'hellinger'",
+        ),
         ({"radius": 1, "rectangular": "x"}, "rectangular is 's' or 'sa', got 'x'"),
         ({}, "radius: kind='kl' needs one"),
         ({"kind": "cvar"}, "level: kind='cvar' needs one"),
@@ -307,14 +360,23 @@ def test_bad_settings_are_refused():
         drmdp.Reweighting(kind="any").with_radius(0.1)
     with pytest.raises(drmdp.InputError, match="expected mixtures of shape"):
         drmdp.certify(problem(), drmdp.Reweighting(0.1), np.zeros(6, dtype=int), np.ones((2, 2)))
-    assert repr(drmdp.Reweighting(kind="cvar", level=0.1)) == "Reweighting(level=0.1, kind='cvar', rectangular='s')"
-    assert "only 1 kernel has a weight" in drmdp.solve(problem(N=1), drmdp.Reweighting(0.1)).notes[0]
+    assert (
+        repr(drmdp.Reweighting(kind="cvar", level=0.1))
+        == "Reweighting(level=0.1, kind='cvar', rectangular='s')"
+    )
+    assert (
+        "only 1 kernel has a weight" in drmdp.solve(problem(N=1), drmdp.Reweighting(0.1)).notes[0]
+    )
 
 
-@pytest.mark.parametrize("ball", [drmdp.Reweighting(0.3, "tv"), drmdp.Reweighting(kind="cvar", level=0.3)], ids=str)
+@pytest.mark.parametrize(
+    "ambiguity", [drmdp.Reweighting(0.3, "tv"), drmdp.Reweighting(kind="cvar", level=0.3)], ids=str
+)
 @pytest.mark.parametrize("n_actions", [20, 30])
-def test_many_actions_that_nearly_tie_are_mixed_to_the_end(ball, n_actions):
-    """One column for the answers of all kernels stalled at a gap of 1e-4 of the range; the costs make all actions tie at some v."""
+def test_many_actions_that_nearly_tie_are_mixed_to_the_end(ambiguity, n_actions):
+    """One column for the answers of all kernels stalled at a gap of 1e-4 of the range; the costs
+    make all actions tie at some v.
+    """
     S, rng = 12, np.random.default_rng(1)
     drawn = drmdp.instances.perturb(drmdp.instances.garnet(S, n_actions), 30)
     kernels = np.asarray(drawn.kernels)
@@ -322,18 +384,22 @@ def test_many_actions_that_nearly_tie_are_mixed_to_the_end(ball, n_actions):
     mean = np.tensordot(drawn.weights, kernels, axes=1)
     costs = value[:, None] - drawn.discount * (mean @ value) + 1e-6 * rng.random((S, n_actions))
     model = drmdp.Model(kernels, costs=costs, discount=drawn.discount, weights=drawn.weights)
-    found = Problem(ExactOperator(model, ball.fitted(model), 1)).proved(value)
+    found = Problem(ExactOperator(model, ambiguity.fitted(model), 1)).proved(value)
     assert (np.asarray(found.policy) > 0).sum(axis=1).mean() > 8
     assert (found.upper_step - found.lower_step).max() <= 1e-9
-    assert drmdp.solve(model, ball, tol=1e-9).status == "solved"
+    assert drmdp.solve(model, ambiguity, tol=1e-9).status == "solved"
 
 
 @pytest.mark.parametrize(("seed", "n_kernels"), [(1, 10), (3, 20)])
 def test_budgets_of_whole_weights_hold_up_no_program(seed, n_kernels):
-    """Thirty actions tie at the weights, and the budget is that of some kernels: most steps of the simplex method gain nothing."""
+    """Thirty actions tie at the weights, and the budget is that of some kernels: most steps of the
+    simplex method gain nothing.
+    """
     rng = np.random.default_rng([seed, 30, n_kernels])
     kernels, value = rng.dirichlet(np.ones(8), size=(n_kernels, 8, 30)), rng.normal(size=8)
-    model = drmdp.Model(kernels, costs=-0.9 * (kernels.mean(axis=0) * value).sum(axis=-1), discount=0.9)
+    model = drmdp.Model(
+        kernels, costs=-0.9 * (kernels.mean(axis=0) * value).sum(axis=-1), discount=0.9
+    )
     for size in (0.1, 0.2, 0.4):
         found = Problem(ExactOperator(model, drmdp.Reweighting(size, "tv"), 1)).proved(value, None)
         assert (found.upper_step - found.lower_step < 1e-11).all()

@@ -1,4 +1,6 @@
-"""Half of each stage in the state after it: by hand, by brute force, in evaluations, simulations and proofs."""
+"""Half of each stage in the state after it: by hand, by brute force, in evaluations, simulations
+and proofs.
+"""
 
 from fractions import Fraction
 
@@ -9,7 +11,11 @@ import drmdp
 import drmdp_check
 from drmdp.errors import InputError
 
-SETS = (drmdp.Wasserstein(0.2), drmdp.Wasserstein(0.3, metric="l1", rectangular="sa"), drmdp.Divergence(0.1, kind="kl"))
+SETS = (
+    drmdp.Wasserstein(0.2),
+    drmdp.Wasserstein(0.3, metric="l1", rectangular="sa"),
+    drmdp.Divergence(0.1, kind="kl"),
+)
 
 
 def problem(seed, S=4, A=2, N=2, sparse=False, rewards=False):
@@ -30,22 +36,24 @@ def by_hand(prices, terminal):
     """(c(s, a) + c(t, a))/2, entry by entry."""
     S, A = prices.shape
     c = [[0.0 if terminal[s] else float(prices[s, a]) for a in range(A)] for s in range(S)]
-    return np.array([[[(c[s][a] + c[t][a]) / 2 for t in range(S)] for a in range(A)] for s in range(S)])
+    return np.array(
+        [[[(c[s][a] + c[t][a]) / 2 for t in range(S)] for a in range(A)] for s in range(S)]
+    )
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_it_is_the_problem_with_these_costs(seed):
     model, _, prices = problem(seed, sparse=seed % 4 == 2, rewards=seed % 3 == 0)
-    ball, T = SETS[seed % 3], 5
+    ambiguity, T = SETS[seed % 3], 5
     halves = np.broadcast_to(by_hand(prices, model.terminal), (T, 4, 2, 4))
-    found = drmdp.finite_horizon(model, ball, stages=T, half_cycle=True)
-    expected = drmdp.finite_horizon(model, ball, stages=T, costs=halves)
+    found = drmdp.finite_horizon(model, ambiguity, stages=T, half_cycle=True)
+    expected = drmdp.finite_horizon(model, ambiguity, stages=T, costs=halves)
     assert np.allclose(found.value, expected.value, rtol=1e-12, atol=1e-12)
     assert found.half_cycle
-    again = drmdp.evaluate(model, ball, found)  # it knows
+    again = drmdp.evaluate(model, ambiguity, found)  # it knows
     assert np.allclose(again.value, found.value, rtol=1e-9, atol=1e-9)
     assert again.half_cycle
-    other = drmdp.evaluate(model, ball, found.policy, half_cycle=True)
+    other = drmdp.evaluate(model, ambiguity, found.policy, half_cycle=True)
     assert np.array_equal(other.value, again.value)
 
 
@@ -64,7 +72,10 @@ def test_without_doubt_it_is_a_recursion_in_fractions(seed):
                 w.append(Fraction(0))
                 continue
             q = [
-                sum(P[s, a, t] * ((c[s, a] + (0 if end[t] else c[t, a])) / 2 + Fraction(0.9) * v[t]) for t in range(S))
+                sum(
+                    P[s, a, t] * ((c[s, a] + (0 if end[t] else c[t, a])) / 2 + Fraction(0.9) * v[t])
+                    for t in range(S)
+                )
                 for a in range(A)
             ]
             w.append(min(q))
@@ -75,7 +86,9 @@ def test_without_doubt_it_is_a_recursion_in_fractions(seed):
 
 
 def test_costs_of_states_telescope():
-    """Nothing discounted, costs of the state alone: half of the first, half of the last state's, all between."""
+    """Nothing discounted, costs of the state alone: half of the first, half of the last state's,
+    all between.
+    """
     rng = np.random.default_rng(5)
     P, c, T = rng.dirichlet(np.ones(3), 3), np.array([4.0, 1.0, 16.0]), 6
     model = drmdp.Model(P[:, None, :], costs=c[:, None], discount=1.0)
@@ -86,11 +99,13 @@ def test_costs_of_states_telescope():
 
 def test_simulations_saved_plans_and_proofs_agree(tmp_path):
     model, _, prices = problem(1)
-    ball = drmdp.Wasserstein(0.2)
-    plan = drmdp.finite_horizon(model, ball, stages=5, half_cycle=True)
+    ambiguity = drmdp.Wasserstein(0.2)
+    plan = drmdp.finite_horizon(model, ambiguity, stages=5, half_cycle=True)
     plan.save(tmp_path / "plan.npz")
     loaded = drmdp.HorizonSolution.load(tmp_path / "plan.npz")
-    assert np.array_equal(drmdp.evaluate(model, ball, loaded).value, drmdp.evaluate(model, ball, plan).value)
+    assert np.array_equal(
+        drmdp.evaluate(model, ambiguity, loaded).value, drmdp.evaluate(model, ambiguity, plan).value
+    )
     paths = drmdp.simulate(model, plan, kernel=plan.kernels, n=40_000, seed=0)
     error = paths.totals.std() / 200
     assert abs(paths.totals.mean() - plan.initial @ plan.value[0]) < 5 * error
@@ -101,14 +116,23 @@ def test_simulations_saved_plans_and_proofs_agree(tmp_path):
     assert not list(drmdp_check.check(tmp_path / "plan.proof", files).failures())
     np.save(tmp_path / "costs.npy", np.stack([prices] * 5))  # whole cycles are not what is proved
     assert list(drmdp_check.check(tmp_path / "plan.proof", files).failures())
-    rounded = drmdp.policies.deterministic(model, ball, loaded)
-    assert np.allclose(rounded.value, drmdp.evaluate(model, ball, rounded.policy, half_cycle=True).value)
+    rounded = drmdp.policies.deterministic(model, ambiguity, loaded)
+    assert np.allclose(
+        rounded.value, drmdp.evaluate(model, ambiguity, rounded.policy, half_cycle=True).value
+    )
 
 
 def test_costs_that_are_not_known_are_refused():
     kernel = np.array([[[0.5, 0.5], [1.0, 0.0]], [[1.0, 0.0], [1.0, 0.0]]])
-    model = drmdp.Model(kernel, costs=[[1.0, 2.0], [3.0, 4.0]], discount=0.9, available=[[True, True], [False, True]])
-    with pytest.raises(InputError, match="half_cycle: state 0, action 0 leads to 1, where that action has no cost"):
+    model = drmdp.Model(
+        kernel,
+        costs=[[1.0, 2.0], [3.0, 4.0]],
+        discount=0.9,
+        available=[[True, True], [False, True]],
+    )
+    with pytest.raises(
+        InputError, match="half_cycle: state 0, action 0 leads to 1, where that action has no cost"
+    ):
         drmdp.finite_horizon(model, drmdp.Wasserstein(0.1), stages=2, half_cycle=True)
     by_next = drmdp.Model(kernel, costs=np.ones((2, 2, 2)), discount=0.9)
     with pytest.raises(InputError, match="depend on what happens next"):
@@ -117,7 +141,14 @@ def test_costs_that_are_not_known_are_refused():
         drmdp.evaluate(model, drmdp.Wasserstein(0.1), [1, 1], half_cycle=True)
     kernel[1, 0] = 0, 1
     apart = drmdp.Model(
-        kernel[None], costs=[[1.0, 2.0], [3.0, 4.0]], discount=0.9, available=[[False, True], [True, True]]
+        kernel[None],
+        costs=[[1.0, 2.0], [3.0, 4.0]],
+        discount=0.9,
+        available=[[False, True], [True, True]],
     )
-    with pytest.raises(InputError, match="support='all'"):  # nature could go where an action has no cost
-        drmdp.finite_horizon(apart, drmdp.Wasserstein(0.1, support="all"), stages=2, half_cycle=True)
+    with pytest.raises(
+        InputError, match="support='all'"
+    ):  # nature could go where an action has no cost
+        drmdp.finite_horizon(
+            apart, drmdp.Wasserstein(0.1, support="all"), stages=2, half_cycle=True
+        )

@@ -10,32 +10,32 @@ from test_radius import small
 import drmdp
 from cases import cases
 from drmdp import InputError, Wasserstein
-from drmdp.bellman.build import build
-from drmdp.bellman.exact import ExactOperator
-from drmdp.core import clock
+from drmdp.operators.build import build
+from drmdp.operators.exact import ExactOperator
 from drmdp.sets import PAIRS
 from drmdp.solvers.horizon import induction
 from drmdp.solvers.problem import Problem
+from drmdp.ui import clock
 
 OFF = 0.1
 
 
-def conic(model, ball, v):
-    return drmdp.bellman(model, ball, v, backend="conic").value
+def conic(model, ambiguity, v):
+    return drmdp.bellman(model, ambiguity, v, backend="conic").value
 
 
 @pytest.mark.parametrize("n", [7, pytest.param(15, marks=pytest.mark.fuzz)])
 @pytest.mark.parametrize("pair", PAIRS)
 def test_every_stage_is_a_conic_program(pair, n):
     for case in cases(pair, n, seed=6):
-        model, ball, T = case.model, case.ball, 3
+        model, ambiguity, T = case.model, case.ambiguity, 3
         final = -case.value if model.maximise else case.value
-        plan = drmdp.finite_horizon(model, ball, T, final=final)
+        plan = drmdp.finite_horizon(model, ambiguity, T, final=final)
         v = final
         size = max(map(abs, model.cost_range)) + np.abs(final).max()
         assert np.array_equal(plan.value[T], np.where(model.terminal, 0, final))
         for t in reversed(range(T)):
-            v = conic(model, ball, v)
+            v = conic(model, ambiguity, v)
             assert np.allclose(plan.value[t], v, atol=2e-6 * size, rtol=0), case.name
             assert (plan.lower[t] <= v + 2e-6 * size).all(), case.name
             assert (plan.upper[t] >= v - 2e-6 * size).all(), case.name
@@ -46,9 +46,9 @@ def test_every_stage_is_a_conic_program(pair, n):
 @pytest.mark.parametrize("rewards", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_policies_attain_their_values(rewards, sparse):
-    model, ball = small(rewards=rewards, sparse=sparse), Wasserstein(0.4, support="all")
-    plan = drmdp.finite_horizon(model, ball, 4)
-    operator = build(model, ball, "conic")
+    model, ambiguity = small(rewards=rewards, sparse=sparse), Wasserstein(0.4, support="all")
+    plan = drmdp.finite_horizon(model, ambiguity, 4)
+    operator = build(model, ambiguity, "conic")
     sign = -1 if rewards else 1
     u = np.zeros(5)
     for t in reversed(range(4)):
@@ -80,16 +80,24 @@ def test_costs_of_stages(kind, by_next):
     kernels = rng.dirichlet(np.ones(4), size=(3, 4, 2))
     stages = rng.random((3, 4, 2, 4) if by_next else (3, 4, 2))
     base = drmdp.Model(kernels, **{kind: np.zeros((4, 2))}, discount=0.9)
-    plan = drmdp.finite_horizon(base, Wasserstein(0.3, support="all"), 3, costs=stages, final=[1, 2, 3, 4])
+    plan = drmdp.finite_horizon(
+        base, Wasserstein(0.3, support="all"), 3, costs=stages, final=[1, 2, 3, 4]
+    )
     v = np.array([1.0, 2, 3, 4])
     for t in reversed(range(3)):
-        v = conic(drmdp.Model(kernels, **{kind: stages[t]}, discount=0.9), Wasserstein(0.3, support="all"), v)
+        v = conic(
+            drmdp.Model(kernels, **{kind: stages[t]}, discount=0.9),
+            Wasserstein(0.3, support="all"),
+            v,
+        )
         assert np.allclose(plan.value[t], v, rtol=0, atol=1e-6)
     assert plan.gap < 1e-9
 
 
 class Sloppy(Problem):
-    """A problem with valid bounds that are `OFF` too wide on both sides, and a value at their lower end."""
+    """A problem with valid bounds that are `OFF` too wide on both sides, and a value at their lower
+    end.
+    """
 
     def proved(self, value, policy=None):
         found = super().proved(value, policy)
@@ -98,19 +106,19 @@ class Sloppy(Problem):
 
 
 def test_errors_of_stages_add_up(monkeypatch):
-    model, ball = small(), Wasserstein(0.3, support="all")
-    exact = drmdp.finite_horizon(model, ball, 6)
+    model, ambiguity = small(), Wasserstein(0.3, support="all")
+    exact = drmdp.finite_horizon(model, ambiguity, 6)
     monkeypatch.setattr(induction, "Problem", Sloppy)
-    wide = drmdp.finite_horizon(model, ball, 6)
+    wide = drmdp.finite_horizon(model, ambiguity, 6)
     assert (wide.lower <= exact.lower).all()
     assert (wide.upper >= exact.upper).all()
     assert wide.gap <= 4 * OFF * sum(0.9**k for k in range(6))
 
 
 def test_long_horizons_end_in_the_solution():
-    model, ball = small(), Wasserstein(0.3, support="all")
-    solution, seen = drmdp.solve(model, ball), []
-    plan = drmdp.finite_horizon(model, ball, 200, callback=seen.append)
+    model, ambiguity = small(), Wasserstein(0.3, support="all")
+    solution, seen = drmdp.solve(model, ambiguity), []
+    plan = drmdp.finite_horizon(model, ambiguity, 200, callback=seen.append)
     assert seen == list(range(199, -1, -1))
     assert np.allclose(plan.value[0], solution.value, atol=1e-5)
     assert (plan.upper[0] >= solution.lower * (1 - 1e-7)).all()
@@ -145,8 +153,8 @@ def test_a_plan_that_is_cut_short_has_bounds_for_every_stage(monkeypatch, end, s
     given = {"rewards" if maximise else "costs": rng.normal(size=(5, 2))}
     model = drmdp.Model(rng.dirichlet(np.ones(5), (3, 5, 2)), **given, discount=0.9, terminal=[4])
     settings = {"costs": rng.normal(size=(8, 5, 2)) if staged else None, "discount": 1.0}
-    ball = drmdp.Wasserstein(0.3, support="all")
-    whole = drmdp.finite_horizon(model, ball, 8, **settings)
+    ambiguity = drmdp.Wasserstein(0.3, support="all")
+    whole = drmdp.finite_horizon(model, ambiguity, 8, **settings)
     assert (whole.status, whole.kernel_passes) == ("solved", 8)
     calls, usual = [], ExactOperator.update
 
@@ -161,12 +169,14 @@ def test_a_plan_that_is_cut_short_has_bounds_for_every_stage(monkeypatch, end, s
     limit = {"time": 2, "interrupt": None, "at once": -0.0}[end]
     if end == "at once":
         monkeypatch.setattr(clock, "deadline", lambda seconds: -1.0)
-    found = drmdp.finite_horizon(model, ball, 8, **settings, max_seconds=limit)
+    found = drmdp.finite_horizon(model, ambiguity, 8, **settings, max_seconds=limit)
     done = 0 if end == "at once" else 3
     assert found.status == ("interrupted" if end == "interrupt" else "time_limit")
     assert found.kernel_passes == done
     for name in ("value", "lower", "upper", "policy"):
-        np.testing.assert_array_equal(getattr(found, name)[8 - done :], getattr(whole, name)[8 - done :])
+        np.testing.assert_array_equal(
+            getattr(found, name)[8 - done :], getattr(whole, name)[8 - done :]
+        )
     assert np.isfinite(found.value).all()
     assert (found.lower <= whole.upper).all()
     assert (found.upper >= whole.lower).all()
@@ -177,15 +187,25 @@ def test_a_plan_that_is_cut_short_has_bounds_for_every_stage(monkeypatch, end, s
         v = np.zeros(5)
         for t in reversed(range(8)):
             prices = settings["costs"][t] if staged else given["rewards" if maximise else "costs"]
-            v = np.where(model.terminal, 0.0, (policy[t] * (prices + model.mean_kernel @ v)).sum(axis=1))
+            v = np.where(
+                model.terminal, 0.0, (policy[t] * (prices + model.mean_kernel @ v)).sum(axis=1)
+            )
             if policy is found.policy:
-                assert (v >= found.lower[t] - 1e-12).all() if maximise else (v <= found.upper[t] + 1e-12).all()
+                assert (
+                    (v >= found.lower[t] - 1e-12).all()
+                    if maximise
+                    else (v <= found.upper[t] + 1e-12).all()
+                )
 
 
 def test_many_stages_that_are_not_reached_take_no_time_of_their_own(monkeypatch):
-    """The range of the costs is looked up once, whatever the number of stages that are filled up."""
+    """The range of the costs is looked up once, whatever the number of stages that are filled
+    up.
+    """
     calls, usual = [], drmdp.Model.cost_range.fget
-    monkeypatch.setattr(drmdp.Model, "cost_range", property(lambda self: calls.append(1) or usual(self)))
+    monkeypatch.setattr(
+        drmdp.Model, "cost_range", property(lambda self: calls.append(1) or usual(self))
+    )
     model = drmdp.Model(np.full((2, 1, 2), 0.5), costs=[[1.0], [2.0]], discount=0.5)
     plan = drmdp.finite_horizon(model, drmdp.Wasserstein(0.1), 100_000, max_seconds=0)
     assert plan.status == "time_limit"
@@ -203,7 +223,8 @@ def test_the_bounds_of_stages_that_were_not_reached_are_rounded_outwards():
             assert side * (Fraction(induction.outside(cost, later, side)) - exact) >= 0
 
 
-# ---------------------------------------------------------------------- states where nothing happens any more
+# ---------------------------------------------------------------------- states where nothing
+# happens any more
 
 
 def mortal(terminal=None, kind="costs", next_costs=False, seed=0):

@@ -1,12 +1,14 @@
-"""The start of the robust methods is the optimum of the mean kernel, however the chain mixes and whatever the model lacks."""
+"""The start of the robust methods is the optimum of the mean kernel, however the chain mixes and
+whatever the model lacks.
+"""
 
 import numpy as np
 import pytest
 
 import drmdp
 from drmdp import instances
-from drmdp.bellman.build import build
 from drmdp.criteria import linear
+from drmdp.operators.build import build
 from drmdp.solvers import mean_start
 from drmdp.solvers.mean_start import ROUGH, optimum
 from drmdp.solvers.policy_iteration import nominal_value
@@ -14,7 +16,9 @@ from drmdp.solvers.problem import Problem
 
 
 def random_model(seed, S=6, A=3, discount=0.9, scale=1.0, **settings):
-    """Zeros, deterministic rows, a terminal state, unavailable actions, costs of next states in every other."""
+    """Zeros, deterministic rows, a terminal state, unavailable actions, costs of next states in
+    every other.
+    """
     rng = np.random.default_rng(seed)
     kernels = rng.dirichlet(np.full(S, 0.3), size=(2, S, A))
     kernels[:, 0, 0] = np.eye(S)[S - 1]
@@ -22,7 +26,9 @@ def random_model(seed, S=6, A=3, discount=0.9, scale=1.0, **settings):
     available[:, 0] = True
     costs = scale * rng.normal(size=(S, A, S) if seed % 2 else (S, A))
     given = {"terminal": [1], "available": available} if S > 1 else {}
-    return drmdp.Model(kernels, costs=costs, discount=discount, weights=[0.3, 0.7], **given | settings)
+    return drmdp.Model(
+        kernels, costs=costs, discount=discount, weights=[0.3, 0.7], **given | settings
+    )
 
 
 def problem(model, policy=None):
@@ -33,7 +39,9 @@ def by_hand(model, policy=None):
     """Value iteration in plain NumPy, finished by a linear system."""
     S, A = model.n_states, model.n_actions
     kernel = np.asarray(model.mean_kernel).reshape(S, A, S)
-    costs = np.asarray(model.costs if not model.next_costs else np.asarray(model.costs).reshape(S, A, S))
+    costs = np.asarray(
+        model.costs if not model.next_costs else np.asarray(model.costs).reshape(S, A, S)
+    )
     costs = (np.where(kernel > 0, costs, 0.0) * kernel).sum(axis=2) if model.next_costs else costs
     x = policy
     if x is None:
@@ -42,7 +50,10 @@ def by_hand(model, policy=None):
             q = np.where(model.available, costs + model.discount * kernel @ v, np.inf)
             v = np.where(model.terminal, 0.0, q.min(axis=1))
         x = np.eye(A)[q.argmin(axis=1)] * ~model.terminal[:, None]
-    chain, right = np.einsum("sa,sat->st", x, kernel), (x * np.where(model.available, costs, 0.0)).sum(axis=1)
+    chain, right = (
+        np.einsum("sa,sat->st", x, kernel),
+        (x * np.where(model.available, costs, 0.0)).sum(axis=1),
+    )
     return np.linalg.solve(np.eye(S) - model.discount * chain, right)
 
 
@@ -51,7 +62,9 @@ def by_hand(model, policy=None):
 def test_it_is_the_optimum_of_the_mean_kernel(seed, scale):
     model = random_model(seed, S=1 + 9 * (seed // 2), discount=0.9, scale=scale)
     want = by_hand(model)
-    np.testing.assert_allclose(nominal_value(problem(model)), want, rtol=0, atol=1e-8 * max(np.abs(want).max(), scale))
+    np.testing.assert_allclose(
+        nominal_value(problem(model)), want, rtol=0, atol=1e-8 * max(np.abs(want).max(), scale)
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -61,7 +74,9 @@ def test_or_the_value_of_a_policy_that_may_mix(seed):
     x[2] = np.eye(3)[0]
     x = x / np.maximum(x.sum(axis=1, keepdims=True), 1e-300) * ~model.terminal[:, None]
     want = by_hand(model, x)
-    np.testing.assert_allclose(nominal_value(problem(model, x)), want, rtol=0, atol=1e-8 * np.abs(want).max())
+    np.testing.assert_allclose(
+        nominal_value(problem(model, x)), want, rtol=0, atol=1e-8 * np.abs(want).max()
+    )
 
 
 @pytest.mark.parametrize("discount", [0.0, 0.9, 0.9999])
@@ -75,7 +90,10 @@ def test_chains_that_mix_fast_and_slowly(name, discount):
     own = problem(model)
     value, rows = nominal_value(own), own.mean_rows()
     _, residual = mean_start.improve(rows, mean_start.compact(rows), None, value)
-    assert np.abs(residual).max() <= 1e-9 * max(1.0, np.abs(value).max()) * (1 - discount) + 1e-13 * np.abs(value).max()
+    assert (
+        np.abs(residual).max()
+        <= 1e-9 * max(1.0, np.abs(value).max()) * (1 - discount) + 1e-13 * np.abs(value).max()
+    )
     assert own.mean_rows() is rows  # made once for a model
 
 
@@ -85,7 +103,9 @@ def test_products_solve_what_mixes_fast_and_nothing_else():
         kernel = stay * np.eye(100) + (1 - stay) * rng.dirichlet(np.ones(100), size=100)
         model = drmdp.Model(kernel[:, None], costs=np.zeros((100, 1)), discount=0.999)
         rows, right = problem(model).mean_rows(), rng.normal(size=100)
-        found = linear.relax(mean_start.compact(rows, np.ones((100, 1))), 0.999, right, ROUGH * (1 - 0.999))
+        found = linear.relax(
+            mean_start.compact(rows, np.ones((100, 1))), 0.999, right, ROUGH * (1 - 0.999)
+        )
         assert (found is not None) == fast
         assert (linear.relax(kernel, 0.999, right) is not None) == fast
         if fast:

@@ -1,4 +1,6 @@
-"""Every method on every family, the reductions to known cases, and the one loop: its limits, its ends, its records."""
+"""Every method on every family, the reductions to known cases, and the one loop: its limits, its
+ends, its records.
+"""
 
 import math
 import signal
@@ -14,17 +16,17 @@ from scipy import sparse
 import cases
 import drmdp
 from drmdp import instances
-from drmdp.bellman import nominal
-from drmdp.bellman.conic.operator import ConicOperator
-from drmdp.bellman.exact import ExactOperator
-from drmdp.bellman.nominal import NominalOperator
-from drmdp.bellman.operator import Update
 from drmdp.core.tolerance import Tolerance
 from drmdp.criteria import linear
+from drmdp.operators import operator as operators
+from drmdp.operators.conic.operator import ConicOperator
+from drmdp.operators.exact import ExactOperator
+from drmdp.operators.nominal import NominalOperator
+from drmdp.operators.operator import Update
 from drmdp.sets import PAIRS
 from drmdp.solvers import loop, mean_start, policy_iteration
-from drmdp.solvers.best import Best
-from drmdp.solvers.problem import Problem, State
+from drmdp.solvers.incumbent import Incumbent
+from drmdp.solvers.problem import MethodState, Problem
 from drmdp.solvers.stopping import RULES
 
 INF = math.inf
@@ -34,8 +36,12 @@ NEWTON, PLAIN = METHODS["policy-iteration"], METHODS["value-iteration"]
 EVERY_METHOD = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 CONIC = {name: type(method)(backend="conic") for name, method in METHODS.items()}
 WITH_PROGRAMS = pytest.mark.parametrize("method", CONIC.values(), ids=CONIC)
-"""Slower, but what a sweep says of itself is what is proved of it: histories end with the digits of the solution."""
-EVERY_PAIR = pytest.mark.parametrize("pair", PAIRS, ids=[f"{metric}-{order:g}" for metric, order in PAIRS])
+"""Slower, but what a sweep says of itself is what is proved of it: histories end with the digits of
+the solution.
+"""
+EVERY_PAIR = pytest.mark.parametrize(
+    "pair", PAIRS, ids=[f"{metric}-{order:g}" for metric, order in PAIRS]
+)
 
 
 @cache
@@ -47,11 +53,26 @@ def problem(name):
             perturb(instances.garnet(5, 3, 0.4, discount=0.8), 3),
             drmdp.Wasserstein(0.3, support="all"),
         ),
-        "machine": lambda: (perturb(instances.machine(6, 0.9), 3), drmdp.Wasserstein(0.2, "l1", 1, support="all")),
-        "forest": lambda: (perturb(instances.forest(5, 0.9), 3), drmdp.Wasserstein(0.1, "l2", INF, support="all")),
-        "ring": lambda: (instances.ring(7, 3, discount=0.9), drmdp.Wasserstein(0.1, "linf", 1, support="all")),
-        "cycle": lambda: (instances.cycle(6, 2, discount=0.8), drmdp.Wasserstein(0.1, "l1", INF, support="all")),
-        "grid": lambda: (instances.grid(9, 2, discount=0.8), drmdp.Wasserstein(0.05, "linf", INF, support="all")),
+        "machine": lambda: (
+            perturb(instances.machine(6, 0.9), 3),
+            drmdp.Wasserstein(0.2, "l1", 1, support="all"),
+        ),
+        "forest": lambda: (
+            perturb(instances.forest(5, 0.9), 3),
+            drmdp.Wasserstein(0.1, "l2", INF, support="all"),
+        ),
+        "ring": lambda: (
+            instances.ring(7, 3, discount=0.9),
+            drmdp.Wasserstein(0.1, "linf", 1, support="all"),
+        ),
+        "cycle": lambda: (
+            instances.cycle(6, 2, discount=0.8),
+            drmdp.Wasserstein(0.1, "l1", INF, support="all"),
+        ),
+        "grid": lambda: (
+            instances.grid(9, 2, discount=0.8),
+            drmdp.Wasserstein(0.05, "linf", INF, support="all"),
+        ),
         "tiny": lambda: (
             perturb(instances.garnet(3, 2, 0.7, 9, 0.5), 2, 9),
             drmdp.Wasserstein(0.3, "l1", 1, support="all"),
@@ -87,16 +108,18 @@ def near(one, other):
 @EVERY_METHOD
 @EVERY_FAMILY
 def test_every_method_solves_every_family(method, family):
-    model, ball = problem(family)
+    model, ambiguity = problem(family)
     tol = 1e-4
-    solution = drmdp.solve(model, ball, method, tol=tol)
+    solution = drmdp.solve(model, ambiguity, method, tol=tol)
     assert solution.status == "solved"
     assert solution.gap <= tol
     assert near(solution, answer(family))
     assert np.all(solution.value == (solution.lower if model.maximise else solution.upper))
     assert np.allclose(solution.policy.sum(axis=1), 1)
     assert np.all(solution.policy >= 0)
-    assert solution.settings["method"] == next(name for name, own in METHODS.items() if own is method)
+    assert solution.settings["method"] == next(
+        name for name, own in METHODS.items() if own is method
+    )
     assert solution.settings["backend"] == "exact"
     assert solution.duality_gap == pytest.approx(model.initial @ (solution.upper - solution.lower))
 
@@ -114,9 +137,9 @@ def test_every_method_solves_with_conic_programs(method):
 def test_the_value_is_that_of_the_returned_policy(method, limit):
     """Also far from the end: policy and upper bound come from the same sweep."""
     for family in ("garnet", "forest"):
-        model, ball = problem(family)
-        solution = drmdp.solve(model, ball, method, tol=1e-9, max_iters=limit)
-        worst = drmdp.evaluate(model, ball, solution.policy, tol=1e-7)
+        model, ambiguity = problem(family)
+        solution = drmdp.solve(model, ambiguity, method, tol=1e-9, max_iters=limit)
+        worst = drmdp.evaluate(model, ambiguity, solution.policy, tol=1e-7)
         sign = -1 if model.maximise else 1
         assert np.all(sign * worst.value <= sign * solution.value + worst.gap)
         assert agree(solution, answer(family))
@@ -127,13 +150,13 @@ def test_sparse_models_are_solved_like_dense_ones(method):
     kinds = {"n_kernels": 2, "discount": 0.8}
     dense, thin = instances.ring(5, **kinds), instances.ring(5, **kinds, sparse=True)
     for support in ("all", "observed", "state"):
-        ball = drmdp.Wasserstein(0.1, "l1", 1, support)
-        found = [drmdp.solve(model, ball, method, tol=1e-2) for model in (dense, thin)]
+        ambiguity = drmdp.Wasserstein(0.1, "l1", 1, support)
+        found = [drmdp.solve(model, ambiguity, method, tol=1e-2) for model in (dense, thin)]
         assert near(*found)
         assert found[1].status == "solved"
-        again = drmdp.solve(thin, ball, method, tol=1e-2, start=found[0].policy)
+        again = drmdp.solve(thin, ambiguity, method, tol=1e-2, start=found[0].policy)
         assert near(found[0], again)
-        none = drmdp.solve(thin, ball, method, max_seconds=0)
+        none = drmdp.solve(thin, ambiguity, method, max_seconds=0)
         assert agree(none, found[0])
         assert np.shape(none.kernel) == np.shape(found[0].kernel)
 
@@ -145,28 +168,39 @@ def test_sparse_models_are_solved_like_dense_ones(method):
 def test_radius_zero_is_the_mdp_of_the_mean_kernel(pair):
     from quantecon.markov import DiscreteDP  # three seconds
 
-    for number, (name, model, ball, _) in enumerate(cases.cases(pair, 12, seed=3)):
+    for number, (name, model, ambiguity, _) in enumerate(cases.cases(pair, 12, seed=3)):
         if model.terminal.any() or model.next_costs:
             continue
         mean = model.mean_kernel
-        mean = mean.toarray().reshape(model.n_states, -1, model.n_states) if model.is_sparse else mean.copy()
+        mean = (
+            mean.toarray().reshape(model.n_states, -1, model.n_states)
+            if model.is_sparse
+            else mean.copy()
+        )
         mean[~model.available] = 1 / model.n_states  # not read, but checked
         rewards = np.where(model.available, -model.costs, -np.inf)
-        expected = DiscreteDP(rewards, mean, max(model.discount, 1e-9)).solve(method="policy_iteration").v
-        still = drmdp.Wasserstein(0, *pair, ball.support)
+        expected = (
+            DiscreteDP(rewards, mean, max(model.discount, 1e-9)).solve(method="policy_iteration").v
+        )
+        still = drmdp.Wasserstein(0, *pair, ambiguity.support)
         size = np.abs(model.cost_range).max() / (1 - model.discount)
         method = list(METHODS.values())[number % len(METHODS)] if model.discount < 0.99 else NEWTON
         found = drmdp.solve(model, still, method, tol=1e-7 * size)
         assert found.status == "solved", name
-        assert np.abs((found.value if model.maximise else -found.value) - expected).max() <= 2e-7 * size, name
+        assert (
+            np.abs((found.value if model.maximise else -found.value) - expected).max()
+            <= 2e-7 * size
+        ), name
 
 
 def test_with_one_kernel_orders_one_and_infinity_are_the_same():
-    for name, model, ball, _ in cases.cases(("l1", 1), 30, seed=5):
+    for name, model, ambiguity, _ in cases.cases(("l1", 1), 30, seed=5):
         if model.n_kernels == 1:
-            other = drmdp.Wasserstein(ball.radius, "l1", INF, ball.support)
+            other = drmdp.Wasserstein(ambiguity.radius, "l1", INF, ambiguity.support)
             size = np.abs(model.cost_range).max() / (1 - model.discount)
-            assert near(*(drmdp.solve(model, own, NEWTON, tol=1e-7 * size) for own in (ball, other))), name
+            assert near(
+                *(drmdp.solve(model, own, NEWTON, tol=1e-7 * size) for own in (ambiguity, other))
+            ), name
 
 
 @EVERY_PAIR
@@ -178,9 +212,13 @@ def test_an_unconstrained_nature_has_a_closed_form(pair):
         least = model.costs.min(axis=1)
         expected = least + model.discount * least.max() / (1 - model.discount)
         for radius in (full, 3 * full.max()):
-            found = drmdp.solve(model, drmdp.Wasserstein(radius, *pair, support="all"), NEWTON, tol=1e-6)
+            found = drmdp.solve(
+                model, drmdp.Wasserstein(radius, *pair, support="all"), NEWTON, tol=1e-6
+            )
             assert found.status == "solved"
-            assert np.abs((-found.value if model.maximise else found.value) - expected).max() <= 1e-6
+            assert (
+                np.abs((-found.value if model.maximise else found.value) - expected).max() <= 1e-6
+            )
 
 
 @EVERY_PAIR
@@ -199,12 +237,14 @@ def test_the_value_never_falls_with_the_radius(pair):
 @EVERY_PAIR
 def test_the_operator_is_a_monotone_contraction_that_commutes_with_shifts(pair):
     rng = np.random.default_rng(7)
-    for name, model, ball, value in cases.cases(pair, 10, seed=7):
+    for name, model, ambiguity, value in cases.cases(pair, 10, seed=7):
         size = max(np.ptp(value), np.abs(model.cost_range).max(), 1e-12)
         other = value + size * rng.standard_normal(value.size)
         higher = np.maximum(value, other)
         k = size * rng.standard_normal()
-        one, two, top, moved = (drmdp.bellman(model, ball, v) for v in (value, other, higher, value + k))
+        one, two, top, moved = (
+            drmdp.bellman(model, ambiguity, v) for v in (value, other, higher, value + k)
+        )
         assert np.all(one.lower <= top.upper), name
         assert np.all(two.lower <= top.upper), name
         apart = model.discount * np.abs(np.where(model.terminal, 0, value - other)).max()
@@ -219,15 +259,17 @@ def test_the_operator_is_a_monotone_contraction_that_commutes_with_shifts(pair):
 
 @EVERY_METHOD
 def test_rewards_are_negated_costs(method):
-    model, ball = problem("machine")
+    model, ambiguity = problem("machine")
     earned = drmdp.Model(model.kernels, rewards=-model.costs, discount=model.discount)
-    paid, got = (drmdp.solve(own, ball, method, tol=1e-4) for own in (model, earned))
+    paid, got = (drmdp.solve(own, ambiguity, method, tol=1e-4) for own in (model, earned))
     assert np.array_equal(got.lower, -paid.upper)
     assert np.array_equal(got.upper, -paid.lower)
     assert np.array_equal(got.value, got.lower)
     assert np.array_equal(got.policy, paid.policy)
-    assert [(-r.upper, -r.lower, r.gap) for r in got.history] == [(r.lower, r.upper, r.gap) for r in paid.history]
-    warm = drmdp.solve(earned, ball, method, tol=1e-4, start=got)
+    assert [(-r.upper, -r.lower, r.gap) for r in got.history] == [
+        (r.lower, r.upper, r.gap) for r in paid.history
+    ]
+    warm = drmdp.solve(earned, ambiguity, method, tol=1e-4, start=got)
     assert near(warm, got)
     assert warm.n_iters < got.n_iters
 
@@ -240,10 +282,10 @@ def test_a_terminal_state_is_an_absorbing_one_that_costs_nothing(pair):
     costs = rng.uniform(-1, 2, (5, 2))
     kernels[:, 3] = np.eye(5)[3]
     costs[3] = 0
-    ball = drmdp.Wasserstein(0.3, *pair, "observed")
+    ambiguity = drmdp.Wasserstein(0.3, *pair, "observed")
     ending = drmdp.Model(kernels, costs=costs, discount=0.9, terminal=[3])
     staying = drmdp.Model(kernels, costs=costs, discount=0.9)
-    found = [drmdp.solve(model, ball, NEWTON, tol=1e-6) for model in (ending, staying)]
+    found = [drmdp.solve(model, ambiguity, NEWTON, tol=1e-6) for model in (ending, staying)]
     assert near(*found)
     assert found[0].value[3] == found[0].lower[3] == found[0].upper[3] == 0
     assert np.all(found[0].policy[3] == 0)
@@ -256,9 +298,9 @@ def test_unavailable_actions_are_never_played(method):
     available = np.array([[True, True, False], [False, True, True], [True, True, False]])
     kernels[:, ~available] = np.nan
     model = drmdp.Model(kernels, costs=costs, discount=0.8, available=available)
-    ball = drmdp.Wasserstein(0.2, "l1", 1, support="all")
+    ambiguity = drmdp.Wasserstein(0.2, "l1", 1, support="all")
     for limit in (0, None):
-        found = drmdp.solve(model, ball, method, tol=1e-5, max_iters=limit)
+        found = drmdp.solve(model, ambiguity, method, tol=1e-5, max_iters=limit)
         assert np.all(found.policy[~available] == 0)
         assert np.allclose(found.policy.sum(axis=1), 1)
     # the same, the third action being a copy of one that is there
@@ -266,15 +308,15 @@ def test_unavailable_actions_are_never_played(method):
     for s, (closed, copy) in enumerate([(2, 0), (0, 1), (2, 1)]):
         full_kernels[:, s, closed], full_costs[s, closed] = kernels[:, s, copy], 1e3
     full = drmdp.Model(full_kernels, costs=full_costs, discount=0.8)
-    assert near(found, drmdp.solve(full, ball, NEWTON, tol=1e-5))
+    assert near(found, drmdp.solve(full, ambiguity, NEWTON, tol=1e-5))
 
 
 @EVERY_METHOD
 @pytest.mark.parametrize("stop", RULES)
 def test_discount_zero(method, stop):
-    model, ball = problem("garnet")
+    model, ambiguity = problem("garnet")
     model = drmdp.Model(model.kernels, costs=model.costs, discount=0)
-    found = drmdp.solve(model, ball, type(method)(stop=stop), tol=1e-9)
+    found = drmdp.solve(model, ambiguity, type(method)(stop=stop), tol=1e-9)
     assert found.status == "solved"
     assert found.n_iters <= 30
     assert np.abs(found.value - model.costs.min(axis=1)).max() <= 1e-9
@@ -294,19 +336,19 @@ def test_one_state_one_action_one_kernel(method, pair):
 @pytest.mark.parametrize("scale", [1e-9, 1e9])
 def test_scaling_the_costs_scales_the_value(method, scale):
     for name in ("tiny", "garnet") if method is NEWTON else ("tiny",):
-        model, ball = problem(name)
+        model, ambiguity = problem(name)
         scaled = drmdp.Model(model.kernels, costs=scale * model.costs, discount=model.discount)
-        found = drmdp.solve(scaled, ball, method, tol=1e-5 * scale)
+        found = drmdp.solve(scaled, ambiguity, method, tol=1e-5 * scale)
         assert found.status == "solved"
         assert np.abs(found.value / scale - answer(name).value).max() <= 1.1e-5
-        assert abs(found.n_iters - drmdp.solve(model, ball, method, tol=1e-5).n_iters) <= 1
+        assert abs(found.n_iters - drmdp.solve(model, ambiguity, method, tol=1e-5).n_iters) <= 1
 
 
 def test_costs_of_zero():
-    model, ball = problem("tiny")
+    model, ambiguity = problem("tiny")
     free = drmdp.Model(model.kernels, costs=0 * model.costs, discount=0.9)
     for method in METHODS.values():
-        found = drmdp.solve(free, ball, method, tol=0)
+        found = drmdp.solve(free, ambiguity, method, tol=0)
         assert found.status == "solved"
         assert np.all(found.value == 0)
 
@@ -315,7 +357,14 @@ def test_costs_of_zero():
 
 
 def record(**fields):
-    usual = {"iteration": 3, "seconds": 1.0, "residual": 1.0, "lower": 0.0, "upper": 1.0, "gap": 1.0}
+    usual = {
+        "iteration": 3,
+        "seconds": 1.0,
+        "residual": 1.0,
+        "lower": 0.0,
+        "upper": 1.0,
+        "gap": 1.0,
+    }
     return drmdp.Record(**{**usual, "kernel_passes": 4.0, **fields})
 
 
@@ -339,29 +388,34 @@ def test_rules_are_functions_of_a_record(rule, fields, discount, stops):
 
 
 @pytest.mark.parametrize(
-    "method", [m for name, m in METHODS.items() if name != "policy-iteration"], ids=lambda m: type(m).__name__
+    "method",
+    [m for name, m in METHODS.items() if name != "policy-iteration"],
+    ids=lambda m: type(m).__name__,
 )
 def test_puterman_keeps_its_promise(method):
-    model, ball = problem("ring")
+    model, ambiguity = problem("ring")
     tol = 0.5
-    found = drmdp.solve(model, ball, type(method)(stop="puterman"), tol=tol)
+    found = drmdp.solve(model, ambiguity, type(method)(stop="puterman"), tol=tol)
     exact = answer("ring")
     assert found.status == "solved"
     assert 2 * 0.9 * found.history[-1].residual <= 0.1 * tol
-    worst = drmdp.evaluate(model, ball, found.policy, tol=1e-6)
+    worst = drmdp.evaluate(model, ambiguity, found.policy, tol=1e-6)
     assert np.all(worst.lower <= exact.upper + tol)
     assert near(found, exact)
-    assert found.kernel_passes > drmdp.solve(model, ball, method, tol=tol).kernel_passes
+    assert found.kernel_passes > drmdp.solve(model, ambiguity, method, tol=tol).kernel_passes
 
 
 def test_the_printed_rule_is_fooled_by_slow_mixing_and_ours_is_not():
-    model, ball = instances.ring(30, 2, discount=0.95), drmdp.Wasserstein(0.02, "l1", 1, support="all")
+    model, ambiguity = (
+        instances.ring(30, 2, discount=0.95),
+        drmdp.Wasserstein(0.02, "l1", 1, support="all"),
+    )
     promise = 0.1
-    exact = drmdp.solve(model, ball, NEWTON, tol=1e-6)
-    printed = drmdp.solve(model, ball, drmdp.ValueIteration(stop="paper"), tol=promise)
-    ours = drmdp.solve(model, ball, PLAIN, tol=promise)
+    exact = drmdp.solve(model, ambiguity, NEWTON, tol=1e-6)
+    printed = drmdp.solve(model, ambiguity, drmdp.ValueIteration(stop="paper"), tol=promise)
+    ours = drmdp.solve(model, ambiguity, PLAIN, tol=promise)
     off = {
-        name: (drmdp.evaluate(model, ball, found.policy, tol=1e-4).lower - exact.upper).max()
+        name: (drmdp.evaluate(model, ambiguity, found.policy, tol=1e-4).lower - exact.upper).max()
         for name, found in {"printed": printed, "ours": ours}.items()
     }
     assert off["printed"] > 50 * promise  # the policy is really that bad
@@ -375,41 +429,53 @@ def test_the_printed_rule_is_fooled_by_slow_mixing_and_ours_is_not():
 
 
 def test_accelerated_iterates_that_diverge_are_noticed():
-    model, ball = instances.cycle(12, 2, discount=0.99), drmdp.Wasserstein(0.02, "l1", 1, support="all")
-    found = drmdp.solve(model, ball, CONIC["accelerated"], tol=1e-4)
+    model, ambiguity = (
+        instances.cycle(12, 2, discount=0.99),
+        drmdp.Wasserstein(0.02, "l1", 1, support="all"),
+    )
+    found = drmdp.solve(model, ambiguity, CONIC["accelerated"], tol=1e-4)
     assert found.status == "diverged"
     assert found.n_iters < 300
     sizes = [r.residual for r in found.history[:-1]]
     assert sizes[-1] > 100 * sizes[0]
     assert np.isfinite([found.lower, found.upper]).all()
-    assert agree(found, drmdp.solve(model, ball, NEWTON, tol=1e-4))
+    assert agree(found, drmdp.solve(model, ambiguity, NEWTON, tol=1e-4))
     # the best sweep is kept, not the last
     least = min(r.gap for r in found.history)
     assert found.gap == pytest.approx(least, rel=1e-12)  # the last digits are the proof's
     assert least <= found.history[0].gap
-    worst = drmdp.evaluate(model, ball, found.policy, tol=1e-3)
+    worst = drmdp.evaluate(model, ambiguity, found.policy, tol=1e-3)
     assert np.all(worst.lower <= found.upper)
 
 
-# ---------------------------------------------------------------------- Anderson, Gauss–Seidel, policy iteration
+# ---------------------------------------------------------------------- Anderson, Gauss–Seidel,
+# policy iteration
 
 
 @EVERY_FAMILY
 def test_anderson_is_never_much_worse_than_value_iteration(family):
-    model, ball = problem(family)
-    plain, mixed = (drmdp.solve(model, ball, METHODS[name], tol=1e-5) for name in ("value-iteration", "anderson"))
+    model, ambiguity = problem(family)
+    plain, mixed = (
+        drmdp.solve(model, ambiguity, METHODS[name], tol=1e-5)
+        for name in ("value-iteration", "anderson")
+    )
     assert mixed.kernel_passes <= 1.5 * plain.kernel_passes + 2
     if family in ("cycle", "ring"):
         assert mixed.kernel_passes <= 0.7 * plain.kernel_passes
 
 
 def test_anderson_takes_plain_steps_where_extrapolation_fails():
-    """Every extrapolated point is made bad: then each third sweep is lost, and the rest is value iteration."""
-    model, ball = problem("machine")
-    plain = drmdp.solve(model, ball, PLAIN, tol=1e-5)
+    """Every extrapolated point is made bad: then each third sweep is lost, and the rest is value
+    iteration.
+    """
+    model, ambiguity = problem("machine")
+    plain = drmdp.solve(model, ambiguity, PLAIN, tol=1e-5)
     noise = np.random.default_rng(0).standard_normal((1000, model.n_states))
-    with mock.patch("drmdp.solvers.anderson._mix", side_effect=lambda points, _: points[-1] + noise[len(points)] * 9):
-        found = drmdp.solve(model, ball, METHODS["anderson"], tol=1e-5)
+    with mock.patch(
+        "drmdp.solvers.anderson._mix",
+        side_effect=lambda points, _: points[-1] + noise[len(points)] * 9,
+    ):
+        found = drmdp.solve(model, ambiguity, METHODS["anderson"], tol=1e-5)
     assert found.n_iters == plain.n_iters
     assert found.kernel_passes == plain.kernel_passes + found.n_iters // 2
     assert np.abs(found.value - plain.value).max() < 1e-9
@@ -422,18 +488,22 @@ def test_anderson_with_any_memory(memory):
     assert found.settings["memory"] == memory
 
 
-@pytest.mark.parametrize(("block_size", "check_every"), [(1, 1), (1, 3), (2, 5), (3, 4), (6, 2), (9, 1)])
+@pytest.mark.parametrize(
+    ("block_size", "check_every"), [(1, 1), (1, 3), (2, 5), (3, 4), (6, 2), (9, 1)]
+)
 def test_gauss_seidel_blocks_and_checks(block_size, check_every):
-    model, ball = problem("machine")
+    model, ambiguity = problem("machine")
     method = drmdp.GaussSeidel(block_size=block_size, check_every=check_every)
-    found = drmdp.solve(model, ball, method, tol=1e-3)
+    found = drmdp.solve(model, ambiguity, method, tol=1e-3)
     assert found.status == "solved"
     assert near(found, answer("machine"))
     assert [r.iteration for r in found.history] == list(range(0, found.n_iters + 1, check_every))
     # a pass is as much work as a sweep, and each check is one more
     assert found.kernel_passes == pytest.approx(1 + found.n_iters + found.n_iters / check_every)
-    if block_size >= model.n_states and check_every == 1:  # value iteration, every second value being certified
-        plain = drmdp.solve(model, ball, PLAIN, tol=0, max_iters=2 * found.n_iters)
+    if (
+        block_size >= model.n_states and check_every == 1
+    ):  # value iteration, every second value being certified
+        plain = drmdp.solve(model, ambiguity, PLAIN, tol=0, max_iters=2 * found.n_iters)
         assert found.gap == pytest.approx(plain.gap, rel=1e-6)
 
 
@@ -466,7 +536,11 @@ def test_policy_iteration_solves_a_game_on_which_newton_alone_cycles(pair):
 def test_sparse_chains_are_solved_well_enough_also_with_terminal_states(discount, right):
     rng = np.random.default_rng(0)
     chain = rng.dirichlet(np.ones(30), 30) * (np.arange(30)[:, None] > 2)
-    r = {"random": rng.standard_normal(30), "constant": np.ones(30), "level": 1 + 1e-3 * rng.standard_normal(30)}[right]
+    r = {
+        "random": rng.standard_normal(30),
+        "constant": np.ones(30),
+        "level": 1 + 1e-3 * rng.standard_normal(30),
+    }[right]
     r[:3] = 0
     exact = linear.solve(chain, discount, r)
     assert np.allclose(exact - discount * chain @ exact, r)
@@ -478,11 +552,11 @@ def test_sparse_chains_are_solved_well_enough_also_with_terminal_states(discount
 def test_models_too_large_for_plain_arrays_are_started_alike(terminal):
     base = instances.grid(9, 2, discount=0.9, sparse=True)
     model = drmdp.Model(base.kernels, costs=base.costs, discount=0.9, terminal=terminal)
-    ball = drmdp.Wasserstein(0.2, "l1", 1, support="all")
-    usual = drmdp.solve(model, ball, NEWTON, tol=1e-6)
-    with mock.patch.object(nominal, "DENSE", 0), mock.patch.object(policy_iteration, "DENSE", 0):
-        large = drmdp.solve(model, ball, NEWTON, tol=1e-6)
-        again = drmdp.solve(model, ball, NEWTON, tol=1e-6, start=usual.policy)
+    ambiguity = drmdp.Wasserstein(0.2, "l1", 1, support="all")
+    usual = drmdp.solve(model, ambiguity, NEWTON, tol=1e-6)
+    with mock.patch.object(operators, "DENSE", 0), mock.patch.object(policy_iteration, "DENSE", 0):
+        large = drmdp.solve(model, ambiguity, NEWTON, tol=1e-6)
+        again = drmdp.solve(model, ambiguity, NEWTON, tol=1e-6, start=usual.policy)
     assert near(large, usual)
     assert near(again, usual)
     assert large.n_iters <= usual.n_iters + 3
@@ -492,17 +566,19 @@ def test_newton_leaves_terminal_states_at_zero_even_if_systems_are_solved_roughl
     base = instances.grid(9, 2, sparse=True)
     model = drmdp.Model(base.kernels, costs=base.costs, discount=0.3, terminal=[0])
     own = Problem(NominalOperator(model, model.mean_kernel))
-    there = State(np.zeros(9), own.sweep(np.zeros(9)))
-    monkeypatch.setattr(nominal, "DENSE", 0)
+    there = MethodState(np.zeros(9), own.sweep(np.zeros(9)))
+    monkeypatch.setattr(operators, "DENSE", 0)
     assert linear.solve(there.update.chain, 0.3, there.residual)[0] != 0
-    assert policy_iteration.newton(own, there.value, there.residual, there.update)[0] == 0
+    assert policy_iteration.newton(own, there.value, there.update)[0] == 0
 
 
 # ---------------------------------------------------------------------- the loop
 
 
 class Hooked:
-    """An operator that calls hook(number of the call, update) after every call, and counts states."""
+    """An operator that calls hook(number of the call, update) after every call, and counts
+    states.
+    """
 
     def __init__(self, operator, hook=lambda call, update: update):
         self.operator, self.hook, self.calls, self.states = operator, hook, 0, 0
@@ -537,12 +613,15 @@ def test_policy_and_bounds_are_those_of_the_best_sweep():
     model = drmdp.Model(np.full((2, 3, 2), 0.5), costs=[[0.0, 10.0, 20.0]] * 2, discount=0)
     policies = np.eye(3)[[[0, 0], [1, 1], [2, 2]]]
 
-    best, gaps = Best(Problem(ConicOperator(model, drmdp.Wasserstein(0, "l1", 1, support="all")))), []
+    best, gaps = (
+        Incumbent(Problem(ConicOperator(model, drmdp.Wasserstein(0, "l1", 1, support="all")))),
+        [],
+    )
     for sides, policy in zip(sweeps, policies, strict=True):
         low, high = (np.array(side, dtype=float) for side in sides)
         best.take(np.zeros(2), Update(low, low, high, policy, None))
         gaps.append(best.gap)
-    assert best.upper == pytest.approx([6, 5], abs=1e-12)
+    assert best.bounds.upper == pytest.approx([6, 5], abs=1e-12)
     assert np.array_equal(best.policy, policies[1])
     assert gaps == pytest.approx([10, 5, 5])
 
@@ -562,7 +641,9 @@ def test_iteration_limit(method, limit):
     assert found.n_iters == limit
     assert agree(found, answer("ring"))
     assert found.history[-1].gap == pytest.approx(found.gap)
-    assert np.isfinite(found.history[-1].residual)  # the last point is certified, whatever the method's own rhythm
+    assert np.isfinite(
+        found.history[-1].residual
+    )  # the last point is certified, whatever the method's own rhythm
 
 
 def test_limits_of_their_own():
@@ -611,20 +692,28 @@ def test_time_is_up_before_the_start():
 
 
 def test_a_run_that_is_cut_short_at_once_returns_a_policy_worth_having():
-    model, ball = instances.perturb(instances.garnet(60, 3, discount=0.95), 3), drmdp.Wasserstein(0.3, support="all")
-    found = drmdp.solve(model, ball, max_seconds=0)
+    model, ambiguity = (
+        instances.perturb(instances.garnet(60, 3, discount=0.95), 3),
+        drmdp.Wasserstein(0.3, support="all"),
+    )
+    found = drmdp.solve(model, ambiguity, max_seconds=0)
     assert found.status == "time_limit"
     assert (found.n_iters, found.kernel_passes) == (0, 1)
-    worst = model.initial @ drmdp.evaluate(model, ball, found.policy).value
-    any_policy = model.initial @ drmdp.evaluate(model, ball, np.zeros(60, dtype=int)).value
-    best = model.initial @ drmdp.solve(model, ball).value
+    worst = model.initial @ drmdp.evaluate(model, ambiguity, found.policy).value
+    any_policy = model.initial @ drmdp.evaluate(model, ambiguity, np.zeros(60, dtype=int)).value
+    best = model.initial @ drmdp.solve(model, ambiguity).value
     assert worst - best < 0.5 * (any_policy - best)
 
 
 def test_the_nominal_start_is_not_lost_when_a_run_is_cut_short_in_it():
-    """The policy returned is that of a sweep at the newest point of the nominal problem: nearly the optimal one."""
-    model, ball = instances.perturb(instances.garnet(80, 3, discount=0.99), 3), drmdp.Wasserstein(0.05, support="all")
-    best = drmdp.solve(model, ball)
+    """The policy returned is that of a sweep at the newest point of the nominal problem: nearly the
+    optimal one.
+    """
+    model, ambiguity = (
+        instances.perturb(instances.garnet(80, 3, discount=0.99), 3),
+        drmdp.Wasserstein(0.05, support="all"),
+    )
+    best = drmdp.solve(model, ambiguity)
     for error in (KeyboardInterrupt, None):
         clock, calls = Clock(), []
 
@@ -636,30 +725,38 @@ def test_the_nominal_start_is_not_lost_when_a_run_is_cut_short_in_it():
                     raise error
             return usual(*args)
 
-        operator = ExactOperator(model, ball)
-        with mock.patch.object(mean_start, "improve", third), mock.patch.object(loop, "clock", clock):
+        operator = ExactOperator(model, ambiguity)
+        with (
+            mock.patch.object(mean_start, "improve", third),
+            mock.patch.object(loop, "clock", clock),
+        ):
             found = run(drmdp.PolicyIteration(), operator, deadline=5)
         assert found.status == ("interrupted" if error else "time_limit")
         assert found.history[-1].kernel_passes == 1
         assert (found.upper - found.lower).max() < 0.1 * np.abs(best.value).max()
-        worst = drmdp.evaluate(model, ball, found.policy).value
+        worst = drmdp.evaluate(model, ambiguity, found.policy).value
         assert (worst - best.value).max() < 0.001 * np.abs(best.value).max()
 
 
 @EVERY_METHOD
 def test_the_callback_sees_every_record_and_can_stop(method):
     records = []
-    model, ball = problem("tiny")
-    found = drmdp.solve(model, ball, method, tol=1e-3, callback=records.append)
+    model, ambiguity = problem("tiny")
+    found = drmdp.solve(model, ambiguity, method, tol=1e-3, callback=records.append)
     assert tuple(records) == found.history
     assert found.status == "solved"
     for answer_of in (True, np.True_):
-        stopped = drmdp.solve(model, ball, method, tol=1e-3, callback=lambda r, yes=answer_of: yes)
+        stopped = drmdp.solve(
+            model, ambiguity, method, tol=1e-3, callback=lambda r, yes=answer_of: yes
+        )
         assert stopped.status == "stopped"
         assert len(stopped.history) == 1
         assert agree(stopped, found)
     for other in (None, False, 1, "yes", 0.5):
-        assert drmdp.solve(model, ball, method, tol=1e-3, callback=lambda r, no=other: no).status == "solved"
+        assert (
+            drmdp.solve(model, ambiguity, method, tol=1e-3, callback=lambda r, no=other: no).status
+            == "solved"
+        )
 
 
 def test_an_error_in_the_callback_is_the_callers():
@@ -675,9 +772,12 @@ def test_a_solved_problem_is_solved_even_if_the_callback_says_stop():
 @WITH_PROGRAMS
 @pytest.mark.parametrize("family", ["tiny", "forest"])
 def test_history(method, family):
-    model, ball = problem(family)
-    found = drmdp.solve(model, ball, method, tol=1e-4)
-    columns = {name: np.array([getattr(r, name) for r in found.history]) for name in drmdp.Record.__dataclass_fields__}
+    model, ambiguity = problem(family)
+    found = drmdp.solve(model, ambiguity, method, tol=1e-4)
+    columns = {
+        name: np.array([getattr(r, name) for r in found.history])
+        for name in drmdp.Record.__dataclass_fields__
+    }
     assert columns["iteration"][0] == 0
     assert np.all(np.diff(columns["iteration"]) >= 1)
     assert np.all(np.diff(columns["seconds"]) >= 0)
@@ -710,21 +810,24 @@ def test_ctrl_c_inside_a_sweep(method, call):
 
 
 def test_ctrl_c_outside_the_sweeps():
-    (model, ball), best = problem("ring"), answer("ring")
+    (model, ambiguity), best = problem("ring"), answer("ring")
     with mock.patch.object(mean_start, "improve", side_effect=KeyboardInterrupt):
-        found = drmdp.solve(model, ball, NEWTON)  # in the nominal problem it starts from
+        found = drmdp.solve(model, ambiguity, NEWTON)  # in the nominal problem it starts from
         assert found.status == "interrupted"
         assert agree(found, best)
-        found = drmdp.evaluate(model, ball, np.zeros(7))
+        found = drmdp.evaluate(model, ambiguity, np.zeros(7))
         assert found.status == "interrupted"
-    with mock.patch.object(NominalOperator, "update", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
-        drmdp.certify(model, ball, np.zeros(7), model.mean_kernel)
+    with (
+        mock.patch.object(NominalOperator, "update", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        drmdp.certify(model, ambiguity, np.zeros(7), model.mean_kernel)
     with (
         mock.patch.object(NominalOperator, "evaluate", side_effect=KeyboardInterrupt),
         pytest.raises(KeyboardInterrupt),
     ):
-        drmdp.solve(model, ball, NEWTON, start=answer("ring").policy)
-    found = drmdp.solve(model, ball, PLAIN, callback=mock.Mock(side_effect=KeyboardInterrupt))
+        drmdp.solve(model, ambiguity, NEWTON, start=answer("ring").policy)
+    found = drmdp.solve(model, ambiguity, PLAIN, callback=mock.Mock(side_effect=KeyboardInterrupt))
     assert found.status == "interrupted"
 
 
@@ -737,9 +840,14 @@ good = np.isfinite([found.lower, found.upper]).all() and (found.lower <= found.u
 print(found.status, good, flush=True)
 """
     child = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # as in a terminal, whoever runs the tests
-    )  # fmt: skip
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # as in a terminal, whoever runs the tests
+    )
     try:
         for _ in range(3):
             assert child.stdout.readline() == "going\n"
@@ -813,7 +921,9 @@ def test_problem_counts_passes():
 
 def test_a_deadline_does_not_outlive_its_run():
     own = Problem(hooked("tiny"))
-    assert loop.run(PLAIN, own, start=None, tolerance=Tolerance(), deadline=0).status == "time_limit"
+    assert (
+        loop.run(PLAIN, own, start=None, tolerance=Tolerance(), deadline=0).status == "time_limit"
+    )
     assert loop.run(PLAIN, own, start=None, tolerance=Tolerance()).status == "solved"
     own.sweep(np.zeros(3))
 
@@ -824,35 +934,35 @@ def test_a_deadline_does_not_outlive_its_run():
 @EVERY_METHOD
 def test_warm_starts_save_iterations(method):
     for family in ("machine", "tiny"):
-        model, ball = problem(family)
-        cold = drmdp.solve(model, ball, method, tol=1e-4)
+        model, ambiguity = problem(family)
+        cold = drmdp.solve(model, ambiguity, method, tol=1e-4)
         exact = answer(family)
         for start in (exact, exact.value, exact.value.tolist(), cold):
-            warm = drmdp.solve(model, ball, method, tol=1e-4, start=start)
+            warm = drmdp.solve(model, ambiguity, method, tol=1e-4, start=start)
             assert warm.status == "solved"
             assert near(warm, cold)
             assert warm.n_iters < cold.n_iters
-        policy = drmdp.solve(model, ball, method, tol=1e-4, start=exact.policy)
+        policy = drmdp.solve(model, ambiguity, method, tol=1e-4, start=exact.policy)
         assert near(policy, cold)
-        assert policy.history[0].gap < drmdp.solve(model, ball, PLAIN, max_iters=0).gap
+        assert policy.history[0].gap < drmdp.solve(model, ambiguity, PLAIN, max_iters=0).gap
 
 
 def test_a_start_is_not_changed_and_terminal_states_are_ignored():
-    model, ball = cases.game(("l1", 1))
+    model, ambiguity = cases.game(("l1", 1))
     start = np.array([12.0, 70.0])
-    assert drmdp.bellman(model, ball, start, "conic").value == pytest.approx([14, 0])
+    assert drmdp.bellman(model, ambiguity, start, "conic").value == pytest.approx([14, 0])
     for method in METHODS.values():
-        first = drmdp.solve(model, ball, method, max_iters=0, start=start)
+        first = drmdp.solve(model, ambiguity, method, max_iters=0, start=start)
         assert np.all((first.lower <= [16, 0]) & (first.upper >= [16, 0]))
-        found = drmdp.solve(model, ball, method, tol=1e-6, start=start)
+        found = drmdp.solve(model, ambiguity, method, tol=1e-6, start=start)
         assert found.value == pytest.approx([16, 0], abs=1e-6)
         assert np.array_equal(start, [12, 70])
 
 
 def test_a_start_far_away_is_no_divergence():
-    model, ball = problem("tiny")
+    model, ambiguity = problem("tiny")
     for method in METHODS.values():
-        found = drmdp.solve(model, ball, method, tol=1e-5, start=np.array([1e6, -1e6, 1e5]))
+        found = drmdp.solve(model, ambiguity, method, tol=1e-5, start=np.array([1e6, -1e6, 1e5]))
         assert found.status == "solved"
         assert near(found, answer("tiny"))
 
@@ -880,15 +990,24 @@ def test_a_start_far_away_is_no_divergence():
         ({"start": np.full((3, 2), 0.25)}, "policy: state 0 sums to 0.5, not 1"),
         ({"start": np.zeros((3, 3))}, r"policy: expected shape \(3, 2\)"),
         ({"start": np.zeros((1, 3, 2))}, r"start: expected shape \(3,\)"),
-        ({"method": "newton"}, "unknown method 'newton'; known: auto, policy-iteration, value-iteration"),
+        (
+            {"method": "newton"},
+            "unknown method 'newton'; known: auto, policy-iteration, value-iteration",
+        ),
         (
             {"method": drmdp.Anderson},
             "method: expected one of policy-iteration.*, or an object with init, step, backend, stop, max_iters",
         ),
         ({"method": None}, "method: expected one of policy-iteration"),
-        ({"method": drmdp.ValueIteration(backend="gurobi")}, "unknown backend 'gurobi'; known: .*conic"),
+        (
+            {"method": drmdp.ValueIteration(backend="gurobi")},
+            "unknown backend 'gurobi'; known: .*conic",
+        ),
         ({"method": drmdp.ValueIteration(backend=["conic"])}, "unknown backend"),
-        ({"method": drmdp.ValueIteration(stop="early")}, "unknown stopping rule 'early'; known: certified, puterman"),
+        (
+            {"method": drmdp.ValueIteration(stop="early")},
+            "unknown stopping rule 'early'; known: certified, puterman",
+        ),
         ({"method": drmdp.ValueIteration(stop=None)}, "unknown stopping rule None"),
     ],
 )
@@ -901,9 +1020,18 @@ def test_bad_settings_are_refused(settings, message):
     ("make", "message"),
     [
         (lambda: drmdp.Anderson(memory=0), "memory: expected a whole number of at least 1, got 0"),
-        (lambda: drmdp.Anderson(memory=1.5), "memory: expected a whole number of at least 1, got 1.5"),
-        (lambda: drmdp.GaussSeidel(block_size=0), "block_size: expected a whole number of at least 1, got 0"),
-        (lambda: drmdp.GaussSeidel(check_every="2"), "check_every: expected a whole number of at least 1, got '2'"),
+        (
+            lambda: drmdp.Anderson(memory=1.5),
+            "memory: expected a whole number of at least 1, got 1.5",
+        ),
+        (
+            lambda: drmdp.GaussSeidel(block_size=0),
+            "block_size: expected a whole number of at least 1, got 0",
+        ),
+        (
+            lambda: drmdp.GaussSeidel(check_every="2"),
+            "check_every: expected a whole number of at least 1, got '2'",
+        ),
     ],
 )
 def test_bad_methods_are_refused(make, message):
@@ -915,9 +1043,15 @@ def test_bad_methods_are_refused(make, message):
     ("call", "message"),
     [
         (lambda m, b: drmdp.bellman(m, b, [1.0]), r"value: expected shape \(3,\)"),
-        (lambda m, b: drmdp.bellman(m, b, [1.0, INF, 0.0]), "value must be finite: state 1 has inf"),
+        (
+            lambda m, b: drmdp.bellman(m, b, [1.0, INF, 0.0]),
+            "value must be finite: state 1 has inf",
+        ),
         (lambda m, b: drmdp.bellman(m, b, np.zeros(3), backend="x"), "unknown backend 'x'"),
-        (lambda m, b: drmdp.evaluate(m, b, np.zeros(3), tol=-1), "tol must be finite and not negative"),
+        (
+            lambda m, b: drmdp.evaluate(m, b, np.zeros(3), tol=-1),
+            "tol must be finite and not negative",
+        ),
         (lambda m, b: drmdp.evaluate(m, b, np.zeros(4)), "policy: expected shape"),
         (
             lambda m, b: drmdp.solve(m, drmdp.Wasserstein(np.ones(4), support="all")),
@@ -937,9 +1071,9 @@ def test_auto_is_policy_iteration():
 
 
 def test_evaluation_brackets_the_worst_case():
-    model, ball = problem("forest")
+    model, ambiguity = problem("forest")
     policy = np.random.default_rng(0).dirichlet(np.ones(2), 5)
-    found = drmdp.evaluate(model, ball, policy, tol=1e-6)
+    found = drmdp.evaluate(model, ambiguity, policy, tol=1e-6)
     assert found.status == "solved"
     assert found.gap <= 1e-6
     assert np.array_equal(found.value, found.lower)  # rewards: the pessimistic side
@@ -954,9 +1088,9 @@ def test_evaluation_brackets_the_worst_case():
 def test_progress_does_not_change_the_run(stopping, capsys):
     seen = []
     callback = lambda r: seen.append(r) or stopping  # noqa: E731
-    model, ball = problem("tiny")
-    found = drmdp.solve(model, ball, PLAIN, tol=1e-4, callback=callback, progress=True)
-    plain = drmdp.solve(model, ball, PLAIN, tol=1e-4)
+    model, ambiguity = problem("tiny")
+    found = drmdp.solve(model, ambiguity, PLAIN, tol=1e-4, callback=callback, progress=True)
+    plain = drmdp.solve(model, ambiguity, PLAIN, tol=1e-4)
     assert found.status == ("stopped" if stopping else "solved")
     assert len(seen) == (1 if stopping else len(plain.history))
     assert capsys.readouterr().out == ""
@@ -974,7 +1108,9 @@ def test_an_interrupt_during_the_final_proof_loses_nothing(monkeypatch):
     monkeypatch.setattr(Problem, "prove", once)
     model = drmdp.instances.machine(5)
     method = drmdp.ValueIteration()
-    solution = drmdp.solve(model, drmdp.Wasserstein(0.2, support="all"), method, tol=1e-9, max_iters=1)
+    solution = drmdp.solve(
+        model, drmdp.Wasserstein(0.2, support="all"), method, tol=1e-9, max_iters=1
+    )
     assert solution.status == "interrupted"
     assert len(calls) == 2
     assert np.isfinite(solution.gap)

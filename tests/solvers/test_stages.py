@@ -15,11 +15,16 @@ STATES, ACTIONS = ("healthy", "early", "late", "found", "dead"), ("wait", "scree
 
 
 def screening(age, n_kernels=3, kind="costs", as_sparse=False, seed=0):
-    """A patient of an age: tumours become likelier, screening finds them early; N cohorts disagree on how likely."""
+    """A patient of an age: tumours become likelier, screening finds them early; N cohorts disagree
+    on how likely.
+    """
     rng = np.random.default_rng([seed, age])
     y = np.zeros((n_kernels, 5, 2, 5))
     for i in range(n_kernels):
-        grow, die = (0.01 + 0.002 * age) * rng.uniform(0.5, 1.6), (0.005 + 0.001 * age) * rng.uniform(0.7, 1.3)
+        grow, die = (
+            (0.01 + 0.002 * age) * rng.uniform(0.5, 1.6),
+            (0.005 + 0.001 * age) * rng.uniform(0.7, 1.3),
+        )
         for a, find in enumerate((0.05, 0.8 * rng.uniform(0.8, 1.1))):
             y[i, 0, a] = [1 - grow - die, grow, 0, 0, die]
             y[i, 1, a] = [0, 0.6 * (1 - find), 0.4 * (1 - find), find * (1 - die), find * die]
@@ -27,10 +32,17 @@ def screening(age, n_kernels=3, kind="costs", as_sparse=False, seed=0):
             y[i, 3, a] = [0.9, 0, 0, 0.1 - die, die]
         y[i, 4, :, 4] = 1
     y /= y.sum(axis=3, keepdims=True)
-    costs = np.array([[0.0, 0.6], [1, 1.6], [20, 20.6], [5, 5.6], [0, 0]]) + [[50.0 * (s == 2)] for s in range(5)]
+    costs = np.array([[0.0, 0.6], [1, 1.6], [20, 20.6], [5, 5.6], [0, 0]]) + [
+        [50.0 * (s == 2)] for s in range(5)
+    ]
     kernels = [sparse.csr_array(one.reshape(10, 5)) for one in y] if as_sparse else y
     given = {kind: costs if kind == "costs" else -costs}
-    names = {"states": STATES, "actions": ACTIONS, "terminal": ["dead"], "initial": {"healthy": 1.0}}
+    names = {
+        "states": STATES,
+        "actions": ACTIONS,
+        "terminal": ["dead"],
+        "initial": {"healthy": 1.0},
+    }
     return drmdp.Model(kernels, **given, discount=0.97, **names)
 
 
@@ -39,9 +51,14 @@ def ages(**settings):
 
 
 def test_40_ages_are_40_conic_programs():
-    """Backward induction by hand over the conic operator, with kernels of every age and two sets."""
+    """Backward induction by hand over the conic operator, with kernels of every age and two
+    sets.
+    """
     models = ages()
-    sets = [Wasserstein(0.05 + 0.002 * t, "l2") if t % 2 else drmdp.Divergence(0.01, "kl") for t in range(T)]
+    sets = [
+        Wasserstein(0.05 + 0.002 * t, "l2") if t % 2 else drmdp.Divergence(0.01, "kl")
+        for t in range(T)
+    ]
     plan = drmdp.finite_horizon(models, sets, T)
     v = np.zeros(5)
     assert (plan.value[T] == 0).all()
@@ -59,20 +76,24 @@ def test_40_ages_are_40_conic_programs():
 @pytest.mark.parametrize("kind", ["costs", "rewards"])
 @pytest.mark.parametrize("as_sparse", [False, True])
 def test_the_worst_case_of_a_plan_holds_in_simulation(kind, as_sparse):
-    """A given plan costs no more, under the mean kernels and under nature's, than its worst case; under nature's, as much."""
-    models, ball = ages(kind=kind, as_sparse=as_sparse), Wasserstein(0.1)
+    """A given plan costs no more, under the mean kernels and under nature's, than its worst case;
+    under nature's, as much.
+    """
+    models, ambiguity = ages(kind=kind, as_sparse=as_sparse), Wasserstein(0.1)
     final = np.array([0, 3.0, 9, 1, 0]) * (-1 if kind == "rewards" else 1)
     rng = np.random.default_rng(1)
     given = rng.dirichlet([1, 1], size=(T, 5))
     sign = -1 if kind == "rewards" else 1
-    worst = drmdp.evaluate(models, ball, given, final=final, discount=1.0)
-    best = drmdp.finite_horizon(models, ball, final=final, discount=1.0)
+    worst = drmdp.evaluate(models, ambiguity, given, final=final, discount=1.0)
+    best = drmdp.finite_horizon(models, ambiguity, final=final, discount=1.0)
     assert not worst.optimal
     assert best.optimal
     assert (sign * (worst.value[0] - best.value[0]) >= -1e-9).all()
     found = []
     for kernel in (None, worst.kernels):
-        totals = sign * drmdp.simulate(models, worst, kernel, n=5_000, start="healthy", seed=3).totals
+        totals = (
+            sign * drmdp.simulate(models, worst, kernel, n=5_000, start="healthy", seed=3).totals
+        )
         error = totals.std() / np.sqrt(totals.size)
         found.append((totals.mean(), error))
         assert totals.mean() <= sign * worst.value[0, 0] + 4 * error
@@ -82,9 +103,9 @@ def test_the_worst_case_of_a_plan_holds_in_simulation(kind, as_sparse):
 
 
 def test_the_best_plan_is_worth_what_its_evaluation_says():
-    models, ball = ages(), Wasserstein(0.1)
-    plan = drmdp.finite_horizon(models, ball)
-    again = drmdp.evaluate(models, ball, plan)
+    models, ambiguity = ages(), Wasserstein(0.1)
+    plan = drmdp.finite_horizon(models, ambiguity)
+    again = drmdp.evaluate(models, ambiguity, plan)
     np.testing.assert_allclose(again.value, plan.value, rtol=1e-9, atol=1e-9)
     assert (again.lower <= plan.upper).all()
     # by hand: the value of the plan under nature's own kernels
@@ -96,14 +117,16 @@ def test_the_best_plan_is_worth_what_its_evaluation_says():
 
 
 def test_what_is_no_plan_is_played_at_every_stage():
-    models, ball = ages()[:5], Wasserstein(0.1)
+    models, ambiguity = ages()[:5], Wasserstein(0.1)
     always = dict.fromkeys(STATES[:4], "screen")
-    one = drmdp.evaluate(models, ball, always)
-    several = drmdp.evaluate(models, ball, [always] * 5)
+    one = drmdp.evaluate(models, ambiguity, always)
+    several = drmdp.evaluate(models, ambiguity, [always] * 5)
     np.testing.assert_array_equal(one.value, several.value)
     assert one.to_dict(2) == always
-    stationary = drmdp.finite_horizon(models[0], ball, 5)
-    assert drmdp.evaluate(models[0], ball, stationary.policy).value[0] == pytest.approx(stationary.value[0])
+    stationary = drmdp.finite_horizon(models[0], ambiguity, 5)
+    assert drmdp.evaluate(models[0], ambiguity, stationary.policy).value[0] == pytest.approx(
+        stationary.value[0]
+    )
 
 
 def test_radius_0_is_the_mean_kernel_and_one_state_is_enough():
@@ -116,13 +139,20 @@ def test_radius_0_is_the_mean_kernel_and_one_state_is_enough():
     assert (plan.lower[0] <= v + 1e-13 * v).all()
     assert (plan.upper[0] >= v - 1e-13 * v).all()
     assert plan.gap < 1e-10 * v.max()
-    single = [drmdp.Model(np.ones((1, 1, 1, 1)), costs=[[float(c)]], discount=0.5) for c in range(3)]
-    assert drmdp.finite_horizon(single, Wasserstein(0.1)).value[0] == pytest.approx(0 + 0.5 * 1 + 0.25 * 2)
+    single = [
+        drmdp.Model(np.ones((1, 1, 1, 1)), costs=[[float(c)]], discount=0.5) for c in range(3)
+    ]
+    assert drmdp.finite_horizon(single, Wasserstein(0.1)).value[0] == pytest.approx(
+        0 + 0.5 * 1 + 0.25 * 2
+    )
 
 
 def test_scales_do_not_matter():
     for scale in (1e-9, 1e9):
-        models = [drmdp.Model(m.kernels, costs=scale * m.costs, discount=0.97, terminal=m.terminal) for m in ages()[:6]]
+        models = [
+            drmdp.Model(m.kernels, costs=scale * m.costs, discount=0.97, terminal=m.terminal)
+            for m in ages()[:6]
+        ]
         plan = drmdp.finite_horizon(models, Wasserstein(0.1))
         unit = drmdp.finite_horizon(ages()[:6], Wasserstein(0.1))
         np.testing.assert_allclose(plan.value, scale * unit.value, rtol=1e-9)
@@ -130,7 +160,9 @@ def test_scales_do_not_matter():
 
 
 def test_states_that_die_late_are_worth_nothing_late():
-    """Nothing happens in a state from the stage on where it costs nothing and is not left, before that it does."""
+    """Nothing happens in a state from the stage on where it costs nothing and is not left, before
+    that it does.
+    """
     y = np.eye(2)[:, None, :]
     costly, free = (drmdp.Model(y[None], costs=[[1.0], [c]], discount=0.9) for c in (5.0, 0.0))
     plan = drmdp.finite_horizon([costly, free, free], Wasserstein(0.3))
@@ -143,46 +175,86 @@ def test_states_that_die_late_are_worth_nothing_late():
 
 
 def other(**fields):
-    base = {"costs": np.ones((5, 2)), "discount": 0.97, "states": STATES, "actions": ACTIONS, "terminal": ["dead"]}
+    base = {
+        "costs": np.ones((5, 2)),
+        "discount": 0.97,
+        "states": STATES,
+        "actions": ACTIONS,
+        "terminal": ["dead"],
+    }
     return drmdp.Model(np.full((1, 5, 2, 5), 0.2), **{**base, **fields})
 
 
 @pytest.mark.parametrize(
     ("models", "given", "message"),
     [
-        (lambda: [*ages()[:2], other(states=list("abcde"), terminal=["e"])], {}, "stage 2: it has other states than stage 0"),
-        (lambda: [*ages()[:2], other(actions=list("xy"))], {}, "stage 2: it has other actions than stage 0"),
-        (lambda: [screening(0), other(terminal=None)], {}, "stage 1: state 'dead' is terminal in stage 0 or here"),
-        (lambda: [screening(0), other(costs=None, rewards=np.ones((5, 2)))], {}, "stage 1: stage 0 has costs, and this"),
-        (lambda: [screening(0), other(discount=0.5)], {}, "discount: stage 0 has 0.97 and stage 1 has 0.5"),
-        (lambda: ages()[:3], {"stages": 4}, "models: expected one, or one for each of 4 stages, got 3"),
-        (lambda: ages()[:3], {"ball": [Wasserstein(0.1)] * 2}, "sets: expected one, or one for each of 3 stages, got 2"),
-        (lambda: ages()[:2], {"ball": [Wasserstein(0.1), 0.3]}, "stage 1: ball: expected a set"),
+        (
+            lambda: [*ages()[:2], other(states=list("abcde"), terminal=["e"])],
+            {},
+            "stage 2: it has other states than stage 0",
+        ),
+        (
+            lambda: [*ages()[:2], other(actions=list("xy"))],
+            {},
+            "stage 2: it has other actions than stage 0",
+        ),
+        (
+            lambda: [screening(0), other(terminal=None)],
+            {},
+            "stage 1: state 'dead' is terminal in stage 0 or here",
+        ),
+        (
+            lambda: [screening(0), other(costs=None, rewards=np.ones((5, 2)))],
+            {},
+            "stage 1: stage 0 has costs, and this",
+        ),
+        (
+            lambda: [screening(0), other(discount=0.5)],
+            {},
+            "discount: stage 0 has 0.97 and stage 1 has 0.5",
+        ),
+        (
+            lambda: ages()[:3],
+            {"stages": 4},
+            "models: expected one, or one for each of 4 stages, got 3",
+        ),
+        (
+            lambda: ages()[:3],
+            {"ambiguity": [Wasserstein(0.1)] * 2},
+            "sets: expected one, or one for each of 3 stages, got 2",
+        ),
+        (
+            lambda: ages()[:2],
+            {"ambiguity": [Wasserstein(0.1), 0.3]},
+            "stage 1: ambiguity: expected a set",
+        ),
         (lambda: [screening(0), 3], {}, "stage 1: expected a drmdp.Model, got"),
         (lambda: screening(0), {}, "stages: expected a whole number from 1"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_name_the_stage(models, given, message):
     with pytest.raises(InputError, match=message):
-        drmdp.finite_horizon(models(), **{"ball": Wasserstein(0.1), **given})
+        drmdp.finite_horizon(models(), **{"ambiguity": Wasserstein(0.1), **given})
 
 
 def test_mistakes_in_plans_name_the_stage():
-    models, ball = ages()[:3], Wasserstein(0.1)
+    models, ambiguity = ages()[:3], Wasserstein(0.1)
     with pytest.raises(InputError, match="policy: expected one for each of 3 stages, got 2"):
-        drmdp.evaluate(models, ball, np.full((2, 5, 2), 0.5))
+        drmdp.evaluate(models, ambiguity, np.full((2, 5, 2), 0.5))
     wrong = np.full((3, 5, 2), 0.5)
     wrong[1, 2, 0] = 1
     with pytest.raises(InputError, match=r"stage 1: policy: state 'late' sums to 1\.5, not 1"):
-        drmdp.evaluate(models, ball, wrong)
+        drmdp.evaluate(models, ambiguity, wrong)
     with pytest.raises(InputError, match="final: goes with a plan"):
-        drmdp.evaluate(models[0], ball, [0] * 5, final=[0] * 5)
-    plan = drmdp.finite_horizon(models, ball)
+        drmdp.evaluate(models[0], ambiguity, [0] * 5, final=[0] * 5)
+    plan = drmdp.finite_horizon(models, ambiguity)
     with pytest.raises(InputError, match="stage: expected a whole number from 0 to 2, got 3"):
         plan.kernel(3)
     with pytest.raises(InputError, match="steps: the plan has 3 stages, got 4 steps"):
         drmdp.simulate(models, plan, steps=4)
-    with pytest.raises(InputError, match="kernel: expected one, or one for each of 3 stages, got 2"):
+    with pytest.raises(
+        InputError, match="kernel: expected one, or one for each of 3 stages, got 2"
+    ):
         drmdp.simulate(models, plan, [None, 0])
 
 
@@ -216,13 +288,15 @@ def test_save_and_load_lose_nothing(tmp_path, as_sparse, support, kind):
 
 
 def test_a_loaded_plan_knows_costs_final_and_discount(tmp_path):
-    model, ball = screening(3), Wasserstein(0.1)
+    model, ambiguity = screening(3), Wasserstein(0.1)
     costs = np.random.default_rng(0).random((4, 5, 2))
-    plan = drmdp.finite_horizon(model, ball, 4, final=[1, 2, 3, 4, 0], costs=costs, discount=1.0)
+    plan = drmdp.finite_horizon(
+        model, ambiguity, 4, final=[1, 2, 3, 4, 0], costs=costs, discount=1.0
+    )
     plan.save(tmp_path / "plan.npz")
     again = drmdp.HorizonSolution.load(tmp_path / "plan.npz")
     same(plan, again)
-    np.testing.assert_allclose(drmdp.evaluate(model, ball, again).value, plan.value, rtol=1e-9)
+    np.testing.assert_allclose(drmdp.evaluate(model, ambiguity, again).value, plan.value, rtol=1e-9)
     totals = [drmdp.simulate(model, one, one.kernels, seed=2).totals for one in (plan, again)]
     np.testing.assert_array_equal(*totals)
     exact = float(model.initial @ plan.value[0])
@@ -240,9 +314,9 @@ def test_kernels_that_are_too_many_are_left_out(tmp_path, monkeypatch):
 
 
 def test_other_files_are_told_apart(tmp_path):
-    model, ball = screening(0), Wasserstein(0.1)
-    drmdp.finite_horizon(model, ball, 2).save(tmp_path / "plan.npz")
-    drmdp.solve(model, ball).save(tmp_path / "solution.npz")
+    model, ambiguity = screening(0), Wasserstein(0.1)
+    drmdp.finite_horizon(model, ambiguity, 2).save(tmp_path / "plan.npz")
+    drmdp.solve(model, ambiguity).save(tmp_path / "solution.npz")
     with pytest.raises(InputError, match=r"plan.npz: not a saved solution: it is a saved plan"):
         drmdp.Solution.load(tmp_path / "plan.npz")
     with pytest.raises(InputError, match=r"solution.npz: not a saved plan: it is a saved solution"):
@@ -251,7 +325,9 @@ def test_other_files_are_told_apart(tmp_path):
         drmdp.HorizonSolution.load(tmp_path / "no.npz")
 
 
-@pytest.mark.parametrize("name", ["value", "policy", "kernel_mass", "kernel_ptr", "kernel_state", "initial", "plan"])
+@pytest.mark.parametrize(
+    "name", ["value", "policy", "kernel_mass", "kernel_ptr", "kernel_state", "initial", "plan"]
+)
 @pytest.mark.parametrize("how", ["missing", "nan", "shape", "type"])
 def test_damaged_plans_are_refused(tmp_path, name, how):
     """Whatever is done to an array, the error is ours, or the file is as good as it was."""
@@ -290,7 +366,11 @@ def test_plans_as_tables():
     x = np.zeros_like(plan.policy)
     for stage, state, action, p, value, low, high in table.iter_rows():
         s = STATES.index(state)
-        assert (value, low, high) == (plan.value[stage, s], plan.lower[stage, s], plan.upper[stage, s])
+        assert (value, low, high) == (
+            plan.value[stage, s],
+            plan.lower[stage, s],
+            plan.upper[stage, s],
+        )
         if action is None:
             assert (state, p) == ("dead", None)
         else:

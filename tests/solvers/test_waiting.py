@@ -1,4 +1,6 @@
-"""Lower bounds on totals where waiting is free: exact to the last digit, of adversaries only, and not believed where rule E does not hold."""
+"""Lower bounds on totals where waiting is free: exact to the last digit, of adversaries only, and
+not believed where rule E does not hold.
+"""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -8,12 +10,14 @@ import pytest
 
 import drmdp
 from drmdp.solution import Status
-from drmdp.solvers import far_side
-from drmdp.solvers.nature_table import Proved
+from drmdp.solvers.reachability import far_side
+from drmdp.solvers.reachability.nature_table import Proved
 
 
 def corridor(costs, by_next=False, slow=()):
-    """Rooms in a row: each can be waited in, at no cost but in those that are `slow`, or left for the next one at its cost."""
+    """Rooms in a row: each can be waited in, at no cost but in those that are `slow`, or left for
+    the next one at its cost.
+    """
     n = len(costs)
     rows, prices = np.zeros((n + 1, 2, n + 1)), np.zeros((n + 1, 2))
     for s, cost in enumerate(costs):
@@ -22,7 +26,11 @@ def corridor(costs, by_next=False, slow=()):
     rows[n, :, n] = 1
     prices = np.broadcast_to(prices[:, :, None], rows.shape).copy() if by_next else prices
     return drmdp.Model(
-        rows[None], costs=prices, discount=1.0, terminal=[f"room {n}"], states=[f"room {s}" for s in range(n + 1)]
+        rows[None],
+        costs=prices,
+        discount=1.0,
+        terminal=[f"room {n}"],
+        states=[f"room {s}" for s in range(n + 1)],
     )
 
 
@@ -41,12 +49,16 @@ def test_bounds_are_exact_where_sums_are_not(seed, by_next):
 
 def test_only_rooms_that_cost_nothing_are_named():
     found = drmdp.solve(corridor([1.0, 1.0, 2.0], slow=[1]), drmdp.Wasserstein(0.0))
-    assert found.notes == ("waiting in 'room 0', 'room 2' costs nothing; the value is that of arriving",)
+    assert found.notes == (
+        "waiting in 'room 0', 'room 2' costs nothing; the value is that of arriving",
+    )
 
 
 def test_what_rule_e_does_not_hold_for_is_not_taken(monkeypatch):
     bound = far_side.bound
-    monkeypatch.setattr(far_side, "bound", lambda *given, **more: replace(bound(*given, **more), holds=False))
+    monkeypatch.setattr(
+        far_side, "bound", lambda *given, **more: replace(bound(*given, **more), holds=False)
+    )
     found = drmdp.solve(corridor([1.0, 1.0]), drmdp.Wasserstein(0.0))
     assert found.status is Status.precision_limit
     assert found.lower[0] < 2 - 1e-6
@@ -84,7 +96,8 @@ def test_costs_by_next_state_are_sums_with_their_rounding(seed):
     for s in range(n):
         for a in range(2):
             y = [Fraction(float(p)) for p in model.kernels[0, s, a]]
-            paid = sum(p * (Fraction(float(c)) + v) for p, c, v in zip(y, model.costs[s, a], lower, strict=True)) / sum(
-                y
-            )
+            paid = sum(
+                p * (Fraction(float(c)) + v)
+                for p, c, v in zip(y, model.costs[s, a], lower, strict=True)
+            ) / sum(y)
             assert lower[s] <= paid

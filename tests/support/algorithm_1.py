@@ -1,8 +1,10 @@
-"""Algorithm 1 written from the paper alone, state by state, with exact projections: nothing of the package is used.
+"""Algorithm 1 written from the paper alone, state by state, with exact projections: nothing of the
+package is used.
 
-Three slips of its printed form are mended, or it could not be run: epoch ℓ begins after Σ_{k<ℓ} k² steps, takes ℓ² of them
-and averages those; at v = 0, where the printed steps are undefined, the policy goes to the least cost and nature stays; and nature's step
-has a plus, unless `printed` asks for the sign as it stands.
+Three slips of its printed form are mended, or it could not be run: epoch ℓ begins after Σ_{k<ℓ} k²
+steps, takes ℓ² of them and averages those; at v = 0, where the printed steps are undefined, the
+policy goes to the least cost and nature stays; and nature's step has a plus, unless `printed` asks
+for the sign as it stands.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ class Run:
 
 
 def algorithm_1(kernels, costs, discount, radius, metric, n_epochs, v, printed=False):
-    """Run n epochs from the data, the uniform policy and v; `metric` is "l2" (order 2) or "l1" (order 1)."""
+    """Run n epochs from the data, the uniform policy and v; `metric` is "l2" (order 2) or "l1"
+    (order 1).
+    """
     N, S, A, _ = kernels.shape
     run = Run(np.full((S, A), 1 / A), kernels.copy(), v, 0, np.zeros((S, A)), np.zeros((S, A, S)))
     for epoch in range(1, n_epochs + 1):
@@ -67,18 +71,27 @@ def simplex(z: Array) -> Array:
 
 
 def project(point: Array, centre: Array, radius: float, metric: str) -> Array:
-    """The nearest tuple (N, A, S) in the ball: the multiplier of its constraint to the last bit, the rows in closed form."""
+    """The nearest tuple (N, A, S) in the ball: the multiplier of its constraint to the last bit,
+    the rows in closed form.
+    """
     shrunk, power = {"l2": (pulled, 2), "l1": (shrunken, 1)}[metric]
 
     def excess(gamma: float) -> float:
-        return float((np.abs(shrunk(point, centre, gamma) - centre) ** power).sum() - len(point) * radius**power)
+        return float(
+            (np.abs(shrunk(point, centre, gamma) - centre) ** power).sum()
+            - len(point) * radius**power
+        )
 
     if excess(0.0) <= 0:
         return shrunk(point, centre, 0.0)
     high = 1.0
     while excess(high) > 0:
         high *= 2
-    return shrunk(point, centre, brentq(excess, 0.0, high, xtol=1e-300, rtol=4 * np.finfo(float).eps, maxiter=1000))
+    return shrunk(
+        point,
+        centre,
+        brentq(excess, 0.0, high, xtol=1e-300, rtol=4 * np.finfo(float).eps, maxiter=1000),
+    )
 
 
 def pulled(point: Array, centre: Array, gamma: float) -> Array:
@@ -87,35 +100,50 @@ def pulled(point: Array, centre: Array, gamma: float) -> Array:
 
 
 def shrunken(point: Array, centre: Array, gamma: float) -> Array:
-    """Where ½‖y − z‖² + γ ‖y − ŷ‖₁ is least on the simplex: α by interpolation between its breakpoints, equation (19) for y."""
+    """Where ½‖y − z‖² + γ ‖y − ŷ‖₁ is least on the simplex: α by interpolation between its
+    breakpoints, equation (19) for y.
+    """
     points = breakpoints(point, centre, gamma)
     sums = entries(point[..., None, :], centre[..., None, :], gamma, points[..., None]).sum(axis=-1)
     alpha = np.empty(point.shape[:-1])
     for row in np.ndindex(alpha.shape):
-        alpha[row] = np.interp(1.0, sums[row], points[row])  # sums rise as α falls, from 0 to at least 1
+        alpha[row] = np.interp(
+            1.0, sums[row], points[row]
+        )  # sums rise as α falls, from 0 to at least 1
     return entries(point, centre, gamma, alpha[..., None])
 
 
 def breakpoints(z: Array, p: Array, gamma: float) -> Array:
     """The values of α at which an entry starts or stops to change, largest first."""
-    return np.sort(np.concatenate([z + gamma, z - p + gamma, z - p - gamma], axis=-1), axis=-1)[..., ::-1]
+    return np.sort(np.concatenate([z + gamma, z - p + gamma, z - p - gamma], axis=-1), axis=-1)[
+        ..., ::-1
+    ]
 
 
 def entries(z: Array, p: Array, gamma: float, alpha: Array | float) -> Array:
     """Equation (19), σ absorbed in γ and α."""
     apart = z - p - alpha
-    return np.where(apart > gamma, z - gamma - alpha, np.where(apart < -gamma, np.maximum(z + gamma - alpha, 0), p))
+    return np.where(
+        apart > gamma,
+        z - gamma - alpha,
+        np.where(apart < -gamma, np.maximum(z + gamma - alpha, 0), p),
+    )
 
 
 # ---------------------------------------------------------------------- nature as a friend
 
 
 def optimistic(kernels: Array, costs: Array, discount: float, radius: float) -> Array:
-    """Value of min_x min_y over the (l2, 2) ball: one action takes all of nature's budget, the best one does."""
+    """Value of min_x min_y over the (l2, 2) ball: one action takes all of nature's budget, the best
+    one does.
+    """
     _, S, A, _ = kernels.shape
     v = np.zeros(S)
     for _ in range(2000):
-        new = [min(costs[s, a] + discount * cheapest(kernels[:, s, a], v, radius) for a in range(A)) for s in range(S)]
+        new = [
+            min(costs[s, a] + discount * cheapest(kernels[:, s, a], v, radius) for a in range(A))
+            for s in range(S)
+        ]
         if np.abs(new - v).max() < 1e-12:
             break
         v = np.array(new)

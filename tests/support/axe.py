@@ -1,4 +1,5 @@
-"""What axe-core has to say of a page: the rules of WCAG 2.2, levels A and AA, that a program can check.
+"""What axe-core has to say of a page: the rules of WCAG 2.2, levels A and AA, that a program can
+check.
 
 The script is not part of this repository: the package axe-playwright-python holds it.
 """
@@ -16,7 +17,9 @@ RUN = """async only => {
 
 
 def violations(page):
-    """A line for each element of an open page, with scripts enabled, that breaks a rule; the page's own policy does not matter."""
+    """A line for each element of an open page, with scripts enabled, that breaks a rule; the page's
+    own policy does not matter.
+    """
     page.evaluate(script())
     return page.evaluate(RUN, {"type": "tag", "values": TAGS})
 

@@ -62,9 +62,17 @@ class Visit:
 
     @property
     def quiet(self):
-        """Whether nothing was said, asked for or tried; images inside the page are not asked for."""
-        return not self.said and not self.tried and not [url for url in self.asked if not url.startswith("data:")]
+        """Whether nothing was said, asked for or tried; images inside the page are not asked
+        for.
+        """
+        return (
+            not self.said
+            and not self.tried
+            and not [url for url in self.asked if not url.startswith("data:")]
+        )
 
     def overflow(self):
         """How many pixels the page is wider than its window."""
-        return self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        return self.page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )

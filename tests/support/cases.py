@@ -1,7 +1,9 @@
-"""Small problems for every operator: random ones, and every degeneracy we know of, alone and combined.
+"""Small problems for every operator: random ones, and every degeneracy we know of, alone and
+combined.
 
-Each property (sizes, rows, costs, values, radius, …) is dealt from a deck that is shuffled and dealt out before it is
-shuffled again. So every kind of every property occurs within few cases, in ever new combinations.
+Each property (sizes, rows, costs, values, radius, …) is dealt from a deck that is shuffled and
+dealt out before it is shuffled again. So every kind of every property occurs within few cases, in
+ever new combinations.
 """
 
 from __future__ import annotations
@@ -24,21 +26,42 @@ DECKS = {
     "storage": ("array", "array", "scipy"),
     "cost": ("pair", "pair", "pair", "state", "next", "unseen"),
     "levels": ("spread", "tied", "near", "wide", "balanced", "balanced", "balanced", "balanced"),
-    "value": ("random", "random", "random", "random", "ties", "plateau", "constant", "level", "two"),
+    "value": (
+        "random",
+        "random",
+        "random",
+        "random",
+        "ties",
+        "plateau",
+        "constant",
+        "level",
+        "two",
+    ),
     "scale": (1.0, 1.0, 1.0, 1e-9, 1e9),
     "sign": ("costs", "costs", "rewards"),
     "discount": (0.5, 0.5, 0.5, 0.9, 0.9, 0.9, 0.99, 0.99, 0.99, 0.0),
     "available": ("every", "every", "some"),
     "terminal": ("none", "none", "some"),
     "support": ("all", "observed", "state"),
-    "radius": ("0", "1e-6", "1e-4", *("moderate",) * 5, "almost", "saturating", "beyond", "varied", "varied"),
+    "radius": (
+        "0",
+        "1e-6",
+        "1e-4",
+        *("moderate",) * 5,
+        "almost",
+        "saturating",
+        "beyond",
+        "varied",
+        "varied",
+    ),
 }
 """The kinds of each property, named once or, to be more frequent, several times.
 
-cost: by pair (s, a), by state, by next state, or the same with NaN at transitions that nature may not use (for which
-support is not "all"). levels: tied, nearly tied, over nine orders of magnitude, or balanced such that the
-nominal values of the actions tie, exactly or nearly, which is where policies mix. value: ties, plateaus equal up to
-a few ulps, a common level of 1e6, two values. radius: relative to where nature is unconstrained, or one per state.
+cost: by pair (s, a), by state, by next state, or the same with NaN at transitions that nature may
+not use (for which support is not "all"). levels: tied, nearly tied, over nine orders of magnitude,
+or balanced such that the nominal values of the actions tie, exactly or nearly, which is where
+policies mix. value: ties, plateaus equal up to a few ulps, a common level of 1e6, two values.
+radius: relative to where nature is unconstrained, or one per state.
 """
 
 
@@ -47,25 +70,36 @@ class Case(NamedTuple):
 
     name: str
     model: drmdp.Model
-    ball: drmdp.Wasserstein
+    ambiguity: drmdp.Wasserstein
     value: np.ndarray  # (S,), in costs also for a model of rewards; 0 in terminal states
 
 
 def cases(pair: tuple[str, float], n: int, seed: int = 0) -> Iterator[Case]:
     """Yield n problems for the (metric, order) pair, the same ones for the same seed.
 
-    The problems of two pairs differ in their radii only. Rows and costs of unavailable pairs and terminal states are
-    NaN, for nobody may read them.
+    The problems of two pairs differ in their radii only. Rows and costs of unavailable pairs and
+    terminal states are NaN, for nobody may read them.
     """
     for number, (rng, draw, model, value, support) in enumerate(problems(n, seed)):
-        radius = _radius(rng, drmdp.Wasserstein(2.0 * model.n_actions, *pair, support), model, value, draw["radius"])
-        ball = drmdp.Wasserstein(radius, *pair, support)
-        yield Case(named(number, draw, model, ball), model, ball, value)
+        radius = _radius(
+            rng,
+            drmdp.Wasserstein(2.0 * model.n_actions, *pair, support),
+            model,
+            value,
+            draw["radius"],
+        )
+        ambiguity = drmdp.Wasserstein(radius, *pair, support)
+        yield Case(named(number, draw, model, ambiguity), model, ambiguity, value)
 
 
 def problems(n: int, seed: int = 0) -> Iterator[tuple]:
-    """A generator for what else is to be drawn, what was drawn, model, value and support of n problems, the same ones for the same seed."""
-    hands = {name: dealt(np.random.default_rng([seed, k]), deck) for k, (name, deck) in enumerate(DECKS.items())}
+    """A generator for what else is to be drawn, what was drawn, model, value and support of n
+    problems, the same ones for the same seed.
+    """
+    hands = {
+        name: dealt(np.random.default_rng([seed, k]), deck)
+        for k, (name, deck) in enumerate(DECKS.items())
+    }
     for number in range(n):
         draw = {name: next(hand) for name, hand in hands.items()}
         rng = np.random.default_rng([seed, len(DECKS), number])
@@ -79,7 +113,7 @@ def dealt(rng, deck):
             yield deck[k]
 
 
-def named(number, draw, model, ball):
+def named(number, draw, model, ambiguity):
     """What is special about a problem."""
     S, A, N = model.n_states, model.n_actions, model.n_kernels
     words = [f"{number:03d}", f"S{S}A{A}N{N}", f"{draw['rows']}-rows", f"{draw['value']}-value"]
@@ -88,7 +122,7 @@ def named(number, draw, model, ball):
     special = {
         f"scale-{draw['scale']:g}": draw["scale"] != 1,
         f"{draw['weights']}-weights": draw["weights"] != "equal" and N > 1,
-        ball.support: ball.support != "all",
+        ambiguity.support: ambiguity.support != "all",
         "scipy": model.is_sparse,
         "closed": not model.available[~model.terminal].all(),
         "terminal": model.terminal.any(),
@@ -112,13 +146,17 @@ def _problem(rng, draw):
     if draw["cost"] == "unseen":
         every = draw["storage"] != "scipy"  # sparse costs are those of seen transitions
         support = "state" if every and support == "state" else "observed"
-        known = seen | ((seen & ~closed[:, :, None]).any(axis=1, keepdims=True) & (support == "state"))
+        known = seen | (
+            (seen & ~closed[:, :, None]).any(axis=1, keepdims=True) & (support == "state")
+        )
         costs[~known] = np.nan
     if draw["storage"] == "scipy":
         kernels = [sparse.csr_array(kernel.reshape(S * A, S)) for kernel in kernels]
         if draw["cost"] == "unseen":  # zeros are stored too
             pair, t = np.nonzero(seen.reshape(S * A, S))
-            costs = sparse.csr_array((costs.reshape(S * A, S)[pair, t], (pair, t)), shape=(S * A, S))
+            costs = sparse.csr_array(
+                (costs.reshape(S * A, S)[pair, t], (pair, t)), shape=(S * A, S)
+            )
     model = drmdp.Model(
         kernels,
         **{draw["sign"]: costs},
@@ -147,7 +185,9 @@ def _rows(rng, shape, kind):
     y = rng.dirichlet(np.ones(shape[-1]), shape[:-1])
     if kind != "dense":
         y *= rng.random(shape) < 0.5
-    certain = (y.sum(axis=-1) == 0) | (rng.random(shape[:-1]) < {"mixed": 0.3, "deterministic": 1}.get(kind, 0))
+    certain = (y.sum(axis=-1) == 0) | (
+        rng.random(shape[:-1]) < {"mixed": 0.3, "deterministic": 1}.get(kind, 0)
+    )
     y[certain] = np.eye(shape[-1])[rng.integers(shape[-1], size=shape[:-1])][certain]
     return y / y.sum(axis=-1, keepdims=True)
 
@@ -163,10 +203,16 @@ def _value(rng, S, kind):
     if kind == "ties":
         return rng.integers(3, size=S) - 1.0
     if kind == "plateau":
-        return (1 + rng.integers(2, size=S)) / 3 * (1 + rng.integers(-3, 4, size=S) * np.finfo(float).eps)
+        return (
+            (1 + rng.integers(2, size=S))
+            / 3
+            * (1 + rng.integers(-3, 4, size=S) * np.finfo(float).eps)
+        )
     if kind == "two":
         return rng.integers(2, size=S) * rng.choice([1e-3, 1.0, 1e3])
-    return {"constant": rng.normal(), "level": 1e6}.get(kind, 0.0) + rng.normal(size=S) * (kind != "constant")
+    return {"constant": rng.normal(), "level": 1e6}.get(kind, 0.0) + rng.normal(size=S) * (
+        kind != "constant"
+    )
 
 
 def _costs(rng, mean, future, draw):
@@ -182,31 +228,49 @@ def _costs(rng, mean, future, draw):
     elif kind == "wide":
         level = level * 10.0 ** rng.integers(-3, 7, size=shape)
     elif kind == "balanced":
-        level = level * rng.choice([0, 1e-9, 0.01, 0.3]) * np.ptp(future) - (mean * (by_next + future)).sum(axis=2)
+        level = level * rng.choice([0, 1e-9, 0.01, 0.3]) * np.ptp(future) - (
+            mean * (by_next + future)
+        ).sum(axis=2)
     return {"state": level[:, 0], "pair": level}.get(draw["cost"], level[:, :, None] + by_next)
 
 
 def _radius(rng, large, model, value, kind):
-    """Radius of that kind, in units of the distance of the worst kernels of all, those of the `large` ball."""
+    """Radius of that kind, in units of the distance of the worst kernels of all, those of the
+    `large` ball.
+    """
     z = np.where(reference.support(model, large), reference.stakes(model, value), -np.inf)
     kernels = reference.dense_kernels(model)
     worst = np.broadcast_to(np.eye(model.n_states)[z.argmax(axis=2)], kernels.shape)
     far = reference.distance(model, large, worst)
 
     def of(kind, s):
-        relative = {"moderate": rng.uniform(0.02, 0.5), "almost": 1 - 10.0 ** rng.integers(-12, -1), "saturating": 1}
-        return relative[kind] * far[s] if kind in relative else {"beyond": large.radius}.get(kind) or float(kind)
+        relative = {
+            "moderate": rng.uniform(0.02, 0.5),
+            "almost": 1 - 10.0 ** rng.integers(-12, -1),
+            "saturating": 1,
+        }
+        return (
+            relative[kind] * far[s]
+            if kind in relative
+            else {"beyond": large.radius}.get(kind) or float(kind)
+        )
 
     if kind == "varied":
-        kinds = rng.choice([kind for kind in DECKS["radius"] if kind != "varied"], size=model.n_states)
+        kinds = rng.choice(
+            [kind for kind in DECKS["radius"] if kind != "varied"], size=model.n_states
+        )
         return np.array([of(own, s) for s, own in enumerate(kinds)])
     return float(of(kind, rng.choice(np.flatnonzero(~model.terminal))))
 
 
 def game(pair: tuple[str, float]) -> tuple[drmdp.Model, drmdp.Wasserstein]:
-    """Return a game on which Newton's method alone goes 12, 20, 12, …; its value is 16 (see `test_rational`)."""
+    """Return a game on which Newton's method alone goes 12, 20, 12, …; its value is 16 (see
+    `test_rational`).
+    """
     kernels = np.zeros((2, 2, 2))
     kernels[:, :, 0] = 1
     costs = np.zeros((2, 2, 2))
     costs[0] = [[5, 0], [3, 16]]
-    return drmdp.Model(kernels, costs=costs, discount=0.75, terminal=[1]), drmdp.Wasserstein(4, *pair, support="all")
+    return drmdp.Model(kernels, costs=costs, discount=0.75, terminal=[1]), drmdp.Wasserstein(
+        4, *pair, support="all"
+    )

@@ -19,7 +19,9 @@ MARK = "DRMDP_TEST_RUN"
 
 
 def marked(mark):
-    """Numbers of all processes that began with this mark in their environment, or come from one that did."""
+    """Numbers of all processes that began with this mark in their environment, or come from one
+    that did.
+    """
     wanted, found = f"{MARK}={mark}".encode(), []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -66,7 +68,12 @@ class Child:
         environment = os.environ | {MARK: mark, "PYTHONPATH": os.pathsep.join(sys.path)}
         words = [*before, sys.executable, "-c", script, *map(str, args)]
         self.process = subprocess.Popen(
-            words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+            words,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
         self.sweeps, self.pids = -1, {}
 
@@ -92,7 +99,9 @@ class Child:
 
 @dataclass
 class Plan:
-    """When to kill workers of Ray: at calls of some name, by their number, how many at once, and whether again while they come back."""
+    """When to kill workers of Ray: at calls of some name, by their number, how many at once, and
+    whether again while they come back.
+    """
 
     name: str
     at: int
@@ -133,7 +142,9 @@ def pid(k):
 
     while True:
         with contextlib.suppress(ray.exceptions.RayActorError):
-            return ray.get(pool._actors[k].alive.options(concurrency_group="signs").remote(), timeout=600)[0]
+            return ray.get(
+                pool._actors[k].alive.options(concurrency_group="signs").remote(), timeout=600
+            )[0]
         time.sleep(0.1)
 
 
@@ -150,8 +161,8 @@ class Mortal(pool.Pooled):
     plans: list = field(default_factory=list, compare=False)
     seed: int = 0
 
-    def start(self, source, ball, scratch):
+    def start(self, source, ambiguity, scratch):
         """The engine."""
-        engine = KillingEngine(source, ball, self.workers, self.threads, self.address)
+        engine = KillingEngine(source, ambiguity, self)
         engine.plans, engine.dice = self.plans, random.Random(self.seed)
         return engine

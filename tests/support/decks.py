@@ -1,11 +1,14 @@
-"""Every registered set on small problems with every degeneracy we know, and what each of them must keep to.
+"""Every registered set on small problems with every degeneracy we know, and what each of them must
+keep to.
 
-`SETS` says how a set is made of a size: `size` runs from 0, where nature cannot move (or, for cvar, takes all kernels), to 1, from where on she may do what
-she likes; beyond that nothing changes. Problems are those of `cases`.
+`SETS` says how a set is made of a size: `size` runs from 0, where nature cannot move (or, for cvar,
+takes all kernels), to 1, from where on she may do what she likes; beyond that nothing changes.
+Problems are those of `cases`.
 
-What is kept to, for an update and for a policy, cold and warm from an unrelated v: the bounds that are proved of the exact operator are near, and those of
-the conic twin, which is written from the definition, overlap with them. The twin of a nature that helps is the adversary of the negated costs: against a
-policy, and in an update against every action alone.
+What is kept to, for an update and for a policy, cold and warm from an unrelated v: the bounds that
+are proved of the exact operator are near, and those of the conic twin, which is written from the
+definition, overlap with them. The twin of a nature that helps is the adversary of the negated
+costs: against a policy, and in an update against every action alone.
 """
 
 from __future__ import annotations
@@ -18,9 +21,9 @@ import pytest
 
 import cases
 import drmdp
-from drmdp.bellman.cooperative import CooperativeOperator
-from drmdp.bellman.exact import ExactOperator
-from drmdp.bellman.operator import ENGINES
+from drmdp.operators.cooperative import CooperativeOperator
+from drmdp.operators.exact import ExactOperator
+from drmdp.operators.operator import ENGINES
 from drmdp.sets import PAIRS
 from drmdp.sets.registry import load
 from drmdp.solvers.problem import Problem
@@ -29,8 +32,14 @@ ORDERS = (("l1", 2), ("l2", 1), ("linf", 2), ("l1", 1.5), ("l2", 3), ("linf", 4)
 """Some that share the solver of all orders."""
 DIVERGENCES = ("kl", "burg", "chi2", "tv")
 SIZES = {
-    "nothing": 0.0, "1e-9": 1e-9, "1e-6": 1e-6, "1e-3": 1e-3, "almost": 1 - 1e-9, "saturating": 1.0, "beyond": 2.0,
-}  # fmt: skip
+    "nothing": 0.0,
+    "1e-9": 1e-9,
+    "1e-6": 1e-6,
+    "1e-3": 1e-3,
+    "almost": 1 - 1e-9,
+    "saturating": 1.0,
+    "beyond": 2.0,
+}
 KINDS = (*SIZES, *("moderate",) * 5, "varied", "varied")
 LARGE = 8.0  # what counts as saturated where nothing is
 
@@ -60,11 +69,11 @@ def _scaled(new, rectangular):
 def wasserstein(metric: str, order: float, rectangular: str) -> Kind:
     """Balls of a metric and an order."""
 
-    def ball(r, support):
+    def ambiguity(r, support):
         return drmdp.Wasserstein(r, metric, order, support, rectangular)
 
     key = metric, order if (metric, order) in PAIRS else "p"
-    return Kind(key, _scaled(ball, rectangular), pairs=rectangular == "sa")
+    return Kind(key, _scaled(ambiguity, rectangular), pairs=rectangular == "sa")
 
 
 def _all() -> dict[str, Kind]:
@@ -76,32 +85,42 @@ def _all() -> dict[str, Kind]:
         for order in (1, np.inf):
 
             def moved(model, size, support, order=order, rectangular=rectangular):
-                ground = np.random.default_rng(model.n_states).random((model.n_states, model.n_states))
+                ground = np.random.default_rng(model.n_states).random(
+                    (model.n_states, model.n_states)
+                )
                 np.fill_diagonal(ground, 0)
 
-                def ball(r, support):
-                    return drmdp.Wasserstein(r, "transport", order, support, rectangular, ground=ground)
+                def ambiguity(r, support):
+                    return drmdp.Wasserstein(
+                        r, "transport", order, support, rectangular, ground=ground
+                    )
 
-                return _scaled(ball, rectangular)(model, size, support)
+                return _scaled(ambiguity, rectangular)(model, size, support)
 
             found[f"transport-{order:g}{end}"] = Kind(("transport", order), moved, pairs=pairs)
         for kind in DIVERGENCES:
             for around in ("mean", "kernels"):
 
-                def ball(r, support, kind=kind, around=around, rectangular=rectangular):
+                def ambiguity(r, support, kind=kind, around=around, rectangular=rectangular):
                     return drmdp.Divergence(r, kind, around, support, rectangular)
 
-                found[f"{kind}-{around}{end}"] = Kind((kind, around), _scaled(ball, rectangular), pairs=pairs)
+                found[f"{kind}-{around}{end}"] = Kind(
+                    (kind, around), _scaled(ambiguity, rectangular), pairs=pairs
+                )
 
-            def ball(r, support, kind=kind, rectangular=rectangular):
+            def ambiguity(r, support, kind=kind, rectangular=rectangular):
                 return drmdp.Reweighting(r, kind, rectangular)
 
-            found[f"reweighting-{kind}{end}"] = Kind(("reweighting", kind), _scaled(ball, rectangular), pairs=pairs)
+            found[f"reweighting-{kind}{end}"] = Kind(
+                ("reweighting", kind), _scaled(ambiguity, rectangular), pairs=pairs
+            )
 
         def share(model, size, support, rectangular=rectangular):
             least = model.weights[model.weights > 0].min()
             level = np.clip(1 - np.asarray(size) * (1 - least), 0, 1)
-            return drmdp.Reweighting(kind="cvar", level=level if level.ndim else float(level), rectangular=rectangular)
+            return drmdp.Reweighting(
+                kind="cvar", level=level if level.ndim else float(level), rectangular=rectangular
+            )
 
         def mixture(model, size, support, rectangular=rectangular):
             return drmdp.Reweighting(kind="any", rectangular=rectangular)
@@ -142,47 +161,62 @@ def deck(name: str, n: int, seed: int = 0) -> Iterator[cases.Case]:
     for number, (rng, draw, model, value, support) in enumerate(cases.problems(n, seed)):
         own = next(sizes)
         size = sized(rng, own, model, kind.pairs)
-        ball = kind.make(model, size, support)
-        yield cases.Case(f"{name}-{seed}-size-{own}-{cases.named(number, draw, model, ball)}", model, ball, value)
+        ambiguity = kind.make(model, size, support)
+        yield cases.Case(
+            f"{name}-{seed}-size-{own}-{cases.named(number, draw, model, ambiguity)}",
+            model,
+            ambiguity,
+            value,
+        )
 
 
 def sized(rng, own, model, pairs):
     if own == "moderate":
         return float(10.0 ** rng.uniform(-2.5, -0.1))
     if own == "varied":
-        shape = (model.n_states, model.n_actions) if pairs and rng.random() < 0.5 else model.n_states
+        shape = (
+            (model.n_states, model.n_actions) if pairs and rng.random() < 0.5 else model.n_states
+        )
         return rng.choice([*SIZES.values(), 0.02, 0.1, 0.3, 0.6], size=shape)
     return SIZES[own]
 
 
 class Judged(NamedTuple):
-    """How one case went, in ranges of the stakes: the largest gap of an exact sweep, and that of the twin, each (2,): update and policy."""
+    """How one case went, in ranges of the stakes: the largest gap of an exact sweep, and that of
+    the twin, each (2,): update and policy.
+    """
 
     own: np.ndarray
     twin: np.ndarray
 
 
 def judge(case: cases.Case, twin: bool = True, helping: bool = False) -> Judged:
-    """Sweep cold, warm from an unrelated value, and again; compare with the twin. A false bound raises."""
-    model, ball, value = case.model, case.ball.fitted(case.model), case.value
+    """Sweep cold, warm from an unrelated value, and again; compare with the twin. A false bound
+    raises.
+    """
+    model, ambiguity, value = case.model, case.ambiguity.fitted(case.model), case.value
     other_one = _helping_twin if helping else _twin
     rng = np.random.default_rng(model.n_states)
     elsewhere = np.where(
-        model.terminal, 0.0, rng.normal(size=value.size) * (np.ptp(value) + rng.choice([0, 1e-3, 1e3]))
+        model.terminal,
+        0.0,
+        rng.normal(size=value.size) * (np.ptp(value) + rng.choice([0, 1e-3, 1e3])),
     )
     x = any_policy(rng, model)
     scale, rounding = _scale(model, value)
     own, other = np.zeros(2), np.zeros(2)
     for k, policy in enumerate((None, x)):
-        operator = (CooperativeOperator if helping else ExactOperator)(model, ball, 1)
+        operator = (CooperativeOperator if helping else ExactOperator)(model, ambiguity, 1)
         found = [Problem(operator).proved(v, policy) for v in (value, elsewhere, value, value)]
         sharp = [found[0], found[2], found[3]]
         low, high = ([getattr(one, side) for one in sharp] for side in ("lower_step", "upper_step"))
         if twin:
-            below, above = other_one(model, ball, value, policy)
+            below, above = other_one(model, ambiguity, value, policy)
             low, high = [*low, below], [*high, above]
         low, high = np.array(low), np.array(high)
-        assert (low.max(axis=0) <= high.min(axis=0)).all(), f"{case.name}: bounds contradict each other"
+        assert (low.max(axis=0) <= high.min(axis=0)).all(), (
+            f"{case.name}: bounds contradict each other"
+        )
         gaps = np.maximum(high - low - rounding, 0.0).max(axis=1) / scale
         own[k] = gaps[:3].max()
         other[k] = gaps[3] if twin else 0.0
@@ -191,13 +225,13 @@ def judge(case: cases.Case, twin: bool = True, helping: bool = False) -> Judged:
     return Judged(own, other)
 
 
-def _twin(model, ball, value, policy):
+def _twin(model, ambiguity, value, policy):
     """Bounds on the step of the conic operator, (S,) each."""
-    found = Problem(load(ENGINES["conic"])(model, ball, 1)).proved(value, policy)
+    found = Problem(load(ENGINES["conic"])(model, ambiguity, 1)).proved(value, policy)
     return found.lower_step, found.upper_step
 
 
-def _helping_twin(model, ball, value, policy):
+def _helping_twin(model, ambiguity, value, policy):
     """The same of a nature that helps."""
     given = {
         "discount": model.discount,
@@ -209,7 +243,7 @@ def _helping_twin(model, ball, value, policy):
     tried = [policy] if policy is not None else [_alone(model, a) for a in range(model.n_actions)]
     low, high = np.full(value.size, np.inf), np.full(value.size, np.inf)
     for x in tried:
-        below, above = _twin(turned, ball, -value, x)
+        below, above = _twin(turned, ambiguity, -value, x)
         low, high = np.minimum(low, -above), np.minimum(high, -below)
     return low, high
 
@@ -232,7 +266,9 @@ def _scale(model, value):
     z = [model.stakes(value, s, s + 1)[0][model.available[s]] for s in range(model.n_states)]
     z = [one[np.isfinite(one)] for one in z]
     widest = max((float(np.ptp(one)) for one in z if one.size), default=0.0)
-    size = np.abs(value).max() + max((float(np.abs(one).max()) for one in z if one.size), default=0.0)
+    size = np.abs(value).max() + max(
+        (float(np.abs(one).max()) for one in z if one.size), default=0.0
+    )
     return max(widest, 1e-3 * size, 1e-250), 1e-12 * size
 
 
@@ -241,5 +277,7 @@ def distributions(model, update):
     kernel = np.asarray(update.kernel)
     assert np.isfinite(kernel).all()
     assert (kernel >= 0).all()
-    np.testing.assert_allclose(kernel.sum(axis=2)[model.available & ~model.terminal[:, None]], 1, atol=1e-9)
+    np.testing.assert_allclose(
+        kernel.sum(axis=2)[model.available & ~model.terminal[:, None]], 1, atol=1e-9
+    )
     np.testing.assert_allclose(update.policy.sum(axis=1)[~model.terminal], 1, atol=1e-9)

@@ -1,6 +1,8 @@
-"""Jobs for every engine: models with all features, every registered set, and their digests on the ranks of an MPI job.
+"""Jobs for every engine: models with all features, every registered set, and their digests on the
+ranks of an MPI job.
 
-`mpiexec -n 2 python engines.py FOLDER OUT` solves the deck of a folder and writes the digests that each rank found, as JSON.
+`mpiexec -n 2 python engines.py FOLDER OUT` solves the deck of a folder and writes the digests that
+each rank found, as JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ ORDERS = {"l1": (2, 300), "l2": (1, 3), "linf": (2,)}
 
 
 def _sets(key):
-    """Sets of a key of the registry by what they are called: for a model, whether mass may go anywhere, a radius."""
+    """Sets of a key of the registry by what they are called: for a model, whether mass may go
+    anywhere, a radius.
+    """
     if key in PAIRS:
         for support in SUPPORTS:
             yield (
@@ -33,7 +37,10 @@ def _sets(key):
             )
     elif key[0] == "transport":
         for support in SUPPORTS:
-            yield f"transport {key[1]:g} {support}", lambda model, r, own=support: _transport(model, r, key[1], own)
+            yield (
+                f"transport {key[1]:g} {support}",
+                lambda model, r, own=support: _transport(model, r, key[1], own),
+            )
     elif key[1] == "p":
         for order in ORDERS[key[0]]:
             yield f"{key[0]}-{order:g}", lambda model, r, p=order: drmdp.Wasserstein(r, key[0], p)
@@ -41,7 +48,10 @@ def _sets(key):
         yield "intervals", lambda model, r: drmdp.Intervals.of(model, 0.05)
     elif key[0] == "reweighting":
         for rect in ("s", "sa"):
-            yield f"{key[1]} of weights {rect}", lambda model, r, own=rect: _reweighting(key[1], own, r)
+            yield (
+                f"{key[1]} of weights {rect}",
+                lambda model, r, own=rect: _reweighting(key[1], own, r),
+            )
     elif key[1] in ("mean", "kernels"):
         for rect in ("s", "sa"):
             yield (
@@ -72,12 +82,18 @@ OTHERS = sets([key for key in ENTRIES if key not in PAIRS])
 
 MANY = ("terminal", "unavailable", "rewards")
 MODELS = {
-    **{name: (features, {"S": 24, "seed": k}) for k, (name, features) in enumerate(ranges.FEATURES.items())},
+    **{
+        name: (features, {"S": 24, "seed": k})
+        for k, (name, features) in enumerate(ranges.FEATURES.items())
+    },
     "dense": (("dense",), {"S": 9, "seed": 20}),
     "dense with everything": ((*MANY, "zero weights", "next", "dense"), {"S": 9, "seed": 21}),
     "dense float32": (("dense", "float32", "terminal"), {"S": 12, "seed": 22}),
     "a radius for each state": (("each radius",), {"S": 30, "seed": 23}),
-    "a radius for each state, and the rest": ((*MANY, "zero weights", "each radius"), {"S": 40, "seed": 24}),
+    "a radius for each state, and the rest": (
+        (*MANY, "zero weights", "each radius"),
+        {"S": 40, "seed": 24},
+    ),
     "four actions, one kernel": (("terminal",), {"S": 24, "A": 4, "N": 1, "seed": 25}),
     "one action": (("next", "float32"), {"S": 24, "A": 1, "N": 4, "seed": 26}),
     "an odd number of states": ((*MANY, "initial"), {"S": 131, "A": 2, "N": 2, "seed": 27}),
@@ -88,26 +104,28 @@ FEW = ("everything", "dense float32", "sparse chains")
 
 
 def deck(models, makers):
-    """Models in files would be called 0.drmdp, 1.drmdp, …: (number, set) of all that go together, and the models."""
+    """Models in files would be called 0.drmdp, 1.drmdp, …: (number, set) of all that go together,
+    and the models.
+    """
     jobs, made = [], [_model(*MODELS[name]) for name in models]
     for k, (name, model) in enumerate(zip(models, made, strict=True)):
         features = MODELS[name][0]
-        for ball in makers:
-            if "seen" in features and _everywhere(ball):
+        for ambiguity in makers:
+            if "seen" in features and _everywhere(ambiguity):
                 continue  # such costs leave nature nowhere else to go
-            jobs.append((k, ball))
+            jobs.append((k, ambiguity))
     return jobs, made
 
 
-def _everywhere(ball):
-    return ball.endswith(" all") or "intervals" in ball
+def _everywhere(ambiguity):
+    return ambiguity.endswith((" all", " state")) or "intervals" in ambiguity
 
 
 def _model(features, settings):
     return ranges.model(*features, **{"discount": 0.8} | settings)
 
 
-def ball_of(name, model, each):
+def ambiguity_of(name, model, each):
     """A set of a deck."""
     radius = ranges.radius_for_each(model.n_states) if each else 0.1
     return (BALLS | OTHERS)[name](model, radius)
@@ -127,15 +145,20 @@ def read(folder):
     told = json.loads((folder / "deck.json").read_text())
     models = {k: drmdp.read(folder / f"{k}.drmdp") for k in {k for k, _ in told["jobs"]}}
     for k, name in told["jobs"]:
-        yield f"{k} {name}", folder / f"{k}.drmdp", models[k], ball_of(name, models[k], told["each"][k])
+        yield (
+            f"{k} {name}",
+            folder / f"{k}.drmdp",
+            models[k],
+            ambiguity_of(name, models[k], told["each"][k]),
+        )
 
 
 def digests(folder, **settings):
     """Of every job of a deck: on a cluster, or of the models in memory without one."""
     found = {}
-    for name, path, model, ball in read(folder):
+    for name, path, model, ambiguity in read(folder):
         given = path if "cluster" in settings else model
-        solution = drmdp.solve(given, ball, rtol=RTOL, **settings)
+        solution = drmdp.solve(given, ambiguity, rtol=RTOL, **settings)
         found[name] = ranges.digest(solution)
         assert np.isfinite(solution.gap)
     return found

@@ -39,7 +39,9 @@ RULES = {"scalar": scalar, "by_row": by_row, "free": free, "arrays": arrays}
 
 
 def model(rule="scalar", store=False, **given):
-    """A model of events with classes of laws, an end and closed pairs, asked of a function that has a name."""
+    """A model of events with classes of laws, an end and closed pairs, asked of a function that has
+    a name.
+    """
     rng = np.random.default_rng(3)
     available = rng.random((LARGE, 3)) < 0.8
     available[:, 0] = True

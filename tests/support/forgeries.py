@@ -1,4 +1,6 @@
-"""Proofs that are forged: numbers and parts of a good one changed at random, and files that are no proofs any more."""
+"""Proofs that are forged: numbers and parts of a good one changed at random, and files that are no
+proofs any more.
+"""
 
 import copy
 import json
@@ -49,7 +51,9 @@ def _deep(value, key, rng):
 
 
 def _part(lines, rng, kinds):
-    """Take a part from elsewhere: another state, another action, another kernel, or none; or scale all numbers of a side."""
+    """Take a part from elsewhere: another state, another action, another kernel, or none; or scale
+    all numbers of a side.
+    """
     states = [line for line in lines if "s" in line]
     if not states:
         return
@@ -83,7 +87,9 @@ def _scaled(value, factor):
 
 def _gather(value, place):
     """Bring all mass of all rows inside to one place: nature leaves her set."""
-    for own in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+    for own in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    ):
         if isinstance(own, list) and own and all(isinstance(x, int | float) for x in own):
             own[:] = [float(k == place % len(own)) for k in range(len(own))]
         else:
@@ -97,7 +103,9 @@ def _shuffle(value, rng):
     def look(own):
         if isinstance(own, list):
             found.append(own)
-        for inner in own.values() if isinstance(own, dict) else own if isinstance(own, list) else ():
+        for inner in (
+            own.values() if isinstance(own, dict) else own if isinstance(own, list) else ()
+        ):
             look(inner)
 
     look(value)
@@ -111,8 +119,25 @@ def _one(choices, rng):
 
 
 ANYTHING = (
-    None, True, "", "x", "1e999999999", -1, 0, 10**29, -0.0, 5e-324, 1.7e308, [], {}, [[]], [None], [[0, 1]], {"y": []}, [1e308] * 3,
-)  # fmt: skip
+    None,
+    True,
+    "",
+    "x",
+    "1e999999999",
+    -1,
+    0,
+    10**29,
+    -0.0,
+    5e-324,
+    1.7e308,
+    [],
+    {},
+    [[]],
+    [None],
+    [[0, 1]],
+    {"y": []},
+    [1e308] * 3,
+)
 """What a value is replaced by, whatever it was."""
 
 
@@ -128,7 +153,9 @@ def spoiled(text, rng):
         for place in rng.integers(len(text), size=int(rng.integers(1, 4))):
             found[int(place)] ^= 1 << int(rng.integers(8))
         return bytes(found)
-    return text[:at] + (text[at + int(rng.integers(1, 50)) :] if how == 1 else text[max(at - 30, 0) :])
+    return text[:at] + (
+        text[at + int(rng.integers(1, 50)) :] if how == 1 else text[max(at - 30, 0) :]
+    )
 
 
 def replaced(lines, rng):

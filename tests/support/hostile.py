@@ -1,11 +1,14 @@
-"""Calls of the compiled routines with one argument that is something else: `python hostile.py MODULE CALLS LOG SEED [N]`.
+"""Calls of the compiled routines with one argument that is something else: `python hostile.py
+MODULE CALLS LOG SEED [N]`.
 
-Each call returns or raises; what ends the process is a fault, and LOG names the last call that was made. Needs NumPy and nothing of drmdp.
+Each call returns or raises; what ends the process is a fault, and LOG names the last call that was
+made. Needs NumPy and nothing of drmdp.
 """
 
 import faulthandler
 import pickle
 import random
+import signal
 import sys
 
 import numpy as np
@@ -14,7 +17,7 @@ from recorded import loaded, plain
 
 REFUSALS = ValueError, TypeError, IndexError, OverflowError, MemoryError
 SECONDS = 20
-"""What one call may take."""
+"""CPU time that one call may take, on a machine that others load as on an idle one."""
 ENDLESS = {"project"}
 """Searches that do not end where numbers are infinite, which nobody hands over."""
 WHOLE = [-1, 0, 1, 7, 2**31 - 1, 2**31, 2**40, 2**62, 2**63 - 1, -(2**63)]
@@ -70,7 +73,10 @@ def other_arrays(own):
     yield "bytes", lambda: bytes(own.nbytes)
     for kind in (np.float64, np.float32, np.int32, np.int64, np.uint16, bool):
         if own.dtype != kind:
-            yield np.dtype(kind).name, lambda kind=kind: np.clip(np.nan_to_num(own), 0, 1e4).astype(kind)
+            yield (
+                np.dtype(kind).name,
+                lambda kind=kind: np.clip(np.nan_to_num(own), 0, 1e4).astype(kind),
+            )
     yield "swapped bytes", lambda: own.astype(own.dtype.newbyteorder())
     yield "stride", lambda: np.repeat(own, 2, axis=-1)[..., ::2]
     yield "backwards", lambda: own[::-1]
@@ -88,7 +94,9 @@ def other_arrays(own):
     if own.dtype.kind in "iu":
         info = np.iinfo(own.dtype)
         for bad in (-1, own.size, own.size + 1, 10**6, info.min, info.max):
-            for k in {0, own.size // 2, own.size - 1} if own.size and info.min <= bad <= info.max else ():
+            for k in (
+                {0, own.size // 2, own.size - 1} if own.size and info.min <= bad <= info.max else ()
+            ):
                 yield f"{bad} at {k}", lambda bad=bad, k=k: put(own, k, bad)
         yield "falling", lambda: np.sort(own, axis=None)[::-1].reshape(own.shape).copy()
         yield "zeros", lambda: np.zeros_like(own)
@@ -122,9 +130,11 @@ def event_calls():
         for rising in (True, False):
             following = rng.integers(0, 9, (n, A, E)).astype(np.int32)
             asked = (
-                np.sort(following) if rising else following, rng.random((n, A, E)),
-                rng.integers(0, C, (n, A)).astype(np.uint16), np.ones((n, A), dtype=bool),
-            )  # fmt: skip
+                np.sort(following) if rising else following,
+                rng.random((n, A, E)),
+                rng.integers(0, C, (n, A)).astype(np.uint16),
+                np.ones((n, A), dtype=bool),
+            )
             laws = (
                 law,
                 law[:, ::-1].cumsum(1)[:, ::-1].copy(),
@@ -134,14 +144,19 @@ def event_calls():
             )
             room = n * A * E
             block = (
-                np.zeros(n * A + 1, dtype=np.int64), np.zeros(room, dtype=np.int32), np.zeros(N * room),
-                np.zeros(room), np.zeros(room),
-            )  # fmt: skip
+                np.zeros(n * A + 1, dtype=np.int64),
+                np.zeros(room, dtype=np.int32),
+                np.zeros(N * room),
+                np.zeros(room),
+                np.zeros(room),
+            )
             yield "fill_event_rows", (E, N, asked, laws, merged, block)
 
 
 def chosen(calls):
-    """One small call of every function, set, precision and way to see states, and those of events."""
+    """One small call of every function, set, precision and way to see states, and those of
+    events.
+    """
     found = {}
     for name, given in calls:
         key = name, *(one if isinstance(one, (str, bool)) else shape(one) for one in given)
@@ -154,7 +169,11 @@ def shape(given):
     if isinstance(given, tuple):
         return tuple(map(shape, given))
     return (
-        given if isinstance(given, bool) else (given.dtype.char, given.size > 0) if isinstance(given, np.ndarray) else 0
+        given
+        if isinstance(given, bool)
+        else (given.dtype.char, given.size > 0)
+        if isinstance(given, np.ndarray)
+        else 0
     )
 
 
@@ -167,6 +186,12 @@ def cases(calls, names):
                     yield number, place, what, make
 
 
+def limit(seconds):
+    """End the process after so much of its own time, or 0: never; what waits takes none."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+
+
 def run(module, calls, log, seed, n=None):
     """Make n of all changed calls, or all of them; how many were refused."""
     todo = list(cases(calls, module.routines()))
@@ -175,9 +200,11 @@ def run(module, calls, log, seed, n=None):
     for number, place, what, make in todo[:n]:
         name, given = calls[number]
         log.seek(0)
-        log.write(f"{name} {given[0] if isinstance(given[0], str) else ''} {place} {what}".ljust(200))
+        log.write(
+            f"{name} {given[0] if isinstance(given[0], str) else ''} {place} {what}".ljust(200)
+        )
         log.flush()
-        faulthandler.dump_traceback_later(SECONDS, exit=True)
+        limit(SECONDS)
         try:
             given = changed(plain(given), place, make())
             if name == "fill_event_rows":
@@ -186,10 +213,12 @@ def run(module, calls, log, seed, n=None):
         except REFUSALS:
             refused += 1
         finally:
-            faulthandler.cancel_dump_traceback_later()
+            limit(0)
     return refused, len(todo)
 
 
 if __name__ == "__main__":
+    if hasattr(signal, "SIGVTALRM"):
+        faulthandler.register(signal.SIGVTALRM, chain=True)
     with open(sys.argv[2], "rb") as file, open(sys.argv[3], "w") as log:
         print(*run(loaded(sys.argv[1]), pickle.load(file), log, *map(int, sys.argv[4:])))  # noqa: T201

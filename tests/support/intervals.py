@@ -1,10 +1,14 @@
-"""Certified intervals of every set on a long deck, by whichever drmdp is imported, and how those of two versions compare.
+"""Certified intervals of every set on a long deck, by whichever drmdp is imported, and how those of
+two versions compare.
 
-    python tests/support/intervals.py OUT.npz [--problems 5000] [--seed 40] [--against OTHER.npz] [SET ...]
+    python tests/support/intervals.py OUT.npz [--problems 5000] [--seed 40] [--against OTHER.npz]
+    [SET ...]
 
-A problem is one of `decks`, and now and then one of money (costs of 1e6 with a discount of .9999) or one whose kernels are stored in float32. Of each the
-step F(v) − v of an update and of a policy is bounded from below and from above, cold, against both natures; one state is one case. A case is *open* if its
-bounds are more than `OPEN` apart, in units of what is at stake in its state, and *disjoint* if the bounds that another version proved contradict them.
+A problem is one of `decks`, and now and then one of money (costs of 1e6 with a discount of .9999)
+or one whose kernels are stored in float32. Of each the step F(v) − v of an update and of a policy
+is bounded from below and from above, cold, against both natures; one state is one case. A case is
+*open* if its bounds are more than `OPEN` apart, in units of what is at stake in its state, and
+*disjoint* if the bounds that another version proved contradict them.
 """
 
 from __future__ import annotations
@@ -20,20 +24,28 @@ import numpy as np
 import cases
 import decks
 import drmdp
-from drmdp.bellman.cooperative import CooperativeOperator
-from drmdp.bellman.exact import ExactOperator
+from drmdp.operators.cooperative import CooperativeOperator
+from drmdp.operators.exact import ExactOperator
 from drmdp.solvers.problem import Problem
 
 OPEN = 1e-9
-ORDERS = [(metric, order) for metric in ("l1", "l2", "linf") for order in (1, 1.01, 1.5, 2, 3, 32, np.inf)]
+ORDERS = [
+    (metric, order) for metric in ("l1", "l2", "linf") for order in (1, 1.01, 1.5, 2, 3, 32, np.inf)
+]
 SETS = decks.SETS | {
-    f"{metric}-{order:g}{'-sa' * (rectangular == 'sa')}": decks.wasserstein(metric, order, rectangular)
+    f"{metric}-{order:g}{'-sa' * (rectangular == 'sa')}": decks.wasserstein(
+        metric, order, rectangular
+    )
     for rectangular in ("s", "sa")
     for metric, order in ORDERS
 }
 """Every set of `decks`, and balls of more orders."""
 KINDS = ("plain", "plain", "plain", "float32", "money", "float32 money")
-SUPPORTS = ("all", "observed", *["state"] * ('"state"' in str(drmdp.Wasserstein.__doc__)))  # 0.2 had two
+SUPPORTS = (
+    "all",
+    "observed",
+    *["state"] * ('"state"' in str(drmdp.Wasserstein.__doc__)),
+)  # 0.2 had two
 OPERATORS = (ExactOperator, CooperativeOperator)
 
 
@@ -52,15 +64,18 @@ class Interval(NamedTuple):
 
 def problems(name: str, n: int, seed: int) -> Iterator[tuple[int, cases.Case]]:
     """The problems of a set that this version can state, with their numbers."""
-    sizes, kinds = (cases.dealt(np.random.default_rng([seed, k]), own) for k, own in ((99, decks.KINDS), (98, KINDS)))
+    sizes, kinds = (
+        cases.dealt(np.random.default_rng([seed, k]), own)
+        for k, own in ((99, decks.KINDS), (98, KINDS))
+    )
     for number, (rng, draw, model, value, support) in enumerate(cases.problems(n, seed)):
         size, special = next(sizes), next(kinds)
         if support not in SUPPORTS:
             continue
         model, value = _special(model, value, special)
-        ball = SETS[name].make(model, decks.sized(rng, size, model, SETS[name].pairs), support)
-        words = f"{name}-{seed}-size-{size}-{special}-{cases.named(number, draw, model, ball)}"
-        yield number, cases.Case(words, model, ball, value)
+        ambiguity = SETS[name].make(model, decks.sized(rng, size, model, SETS[name].pairs), support)
+        words = f"{name}-{seed}-size-{size}-{special}-{cases.named(number, draw, model, ambiguity)}"
+        yield number, cases.Case(words, model, ambiguity, value)
 
 
 def _special(model, value, special):
@@ -69,22 +84,28 @@ def _special(model, value, special):
     if "money" in special:
         given = {"weights": model.weights, "available": model.available, "terminal": model.terminal}
         costs = 1e6 * model.costs
-        model = drmdp.Model(model.kernels, costs=costs, discount=0.9999, dtype=model.blocks.data.dtype, **given)
+        model = drmdp.Model(
+            model.kernels, costs=costs, discount=0.9999, dtype=model.blocks.data.dtype, **given
+        )
         value = 1e10 * value / (1.0 + np.abs(value).max())
     return model, value
 
 
 def judged(number: int, case: cases.Case) -> Iterator[Interval]:
-    """Bounds on all steps of one problem; raises if nature's rows or the policy are no distributions."""
-    model, ball = case.model, case.ball.fitted(case.model)
+    """Bounds on all steps of one problem; raises if nature's rows or the policy are no
+    distributions.
+    """
+    model, ambiguity = case.model, case.ambiguity.fitted(case.model)
     x = decks.any_policy(np.random.default_rng(number), model)
     units = _units(model, case.value)
     for helping, operator in enumerate(OPERATORS):
         for fixed, policy in enumerate((None, x)):
-            found = Problem(operator(model, ball, 1)).proved(case.value, policy)
+            found = Problem(operator(model, ambiguity, 1)).proved(case.value, policy)
             decks.distributions(model, found)
             for s in np.flatnonzero(~model.terminal):
-                yield Interval(number, helping, fixed, s, found.lower_step[s], found.upper_step[s], *units[s])
+                yield Interval(
+                    number, helping, fixed, s, found.lower_step[s], found.upper_step[s], *units[s]
+                )
 
 
 def _units(model, value):
@@ -100,7 +121,9 @@ def _units(model, value):
 
 def run(name: str, n: int, seed: int) -> np.ndarray:
     """All intervals of a set, a row of `Interval` each."""
-    return np.array([one for number, case in problems(name, n, seed) for one in judged(number, case)])
+    return np.array(
+        [one for number, case in problems(name, n, seed) for one in judged(number, case)]
+    )
 
 
 class Tally(NamedTuple):
@@ -131,7 +154,10 @@ def _common(rows, other):
     """Rows of the same cases."""
     keys = [{tuple(row[:4]): k for k, row in enumerate(one)} for one in (rows, other)]
     both = [key for key in keys[0] if key in keys[1]]
-    return [Interval(*one[[of[key] for key in both]].T) for one, of in zip((rows, other), keys, strict=True)]
+    return [
+        Interval(*one[[of[key] for key in both]].T)
+        for one, of in zip((rows, other), keys, strict=True)
+    ]
 
 
 def main() -> None:
@@ -151,7 +177,10 @@ def main() -> None:
         found[name] = run(name, given.problems, given.seed)
         done = (*tally(found[name], others.get(name)), time.process_time() - begun)
         sys.stdout.write(
-            "\t".join([name, *(f"{one:.3g}" if isinstance(one, float) else str(one) for one in done)]) + "\n"
+            "\t".join(
+                [name, *(f"{one:.3g}" if isinstance(one, float) else str(one) for one in done)]
+            )
+            + "\n"
         )
         sys.stdout.flush()
         np.savez_compressed(given.out, **found)

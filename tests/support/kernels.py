@@ -13,7 +13,7 @@ from scipy import sparse
 import drmdp
 import reference
 from drmdp.layout.layout import lay_out
-from drmdp.layout.memory import Memory, Out, shapes_of
+from drmdp.layout.memory import SweepMemory, SweepOutput, shapes_of
 from drmdp.layout.point import point_at
 from drmdp.sets import PAIRS
 from drmdp.sets.registry import ENTRIES, load
@@ -35,23 +35,28 @@ DIRECT = Start(1e-12, np.nan, np.nan)  # a walk over sorted rows
 NEWTON = Start(1e-11, 0.0, np.nan)  # starts from multipliers and thresholds
 COLUMNS = Start(1e-11, 0.0, 0.0)  # starts from masses or radii and the policy
 STARTS = {
-    ("l1", 1): DIRECT, ("linf", math.inf): DIRECT,
-    ("l2", 2): NEWTON, ("l2", math.inf): NEWTON,
-    ("l1", math.inf): COLUMNS, ("linf", 1): COLUMNS,
-}  # fmt: skip
+    ("l1", 1): DIRECT,
+    ("linf", math.inf): DIRECT,
+    ("l2", 2): NEWTON,
+    ("l2", math.inf): NEWTON,
+    ("l1", math.inf): COLUMNS,
+    ("linf", 1): COLUMNS,
+}
 
 
 def over(*pairs):
     """Parametrise over pairs."""
-    return pytest.mark.parametrize("pair", pairs, ids=[f"{metric}_{order:g}" for metric, order in pairs])
+    return pytest.mark.parametrize(
+        "pair", pairs, ids=[f"{metric}_{order:g}" for metric, order in pairs]
+    )
 
 
 EVERY_PAIR = over(*PAIRS)
 
 
-def units(model, ball, value):
+def units(model, ambiguity, value):
     """Range of the stakes of each state, and the rounding of a stake, (S,) each."""
-    z = np.where(reference.support(model, ball), reference.stakes(model, value), np.nan)
+    z = np.where(reference.support(model, ambiguity), reference.stakes(model, value), np.nan)
     unit, noise = np.zeros(model.n_states), np.zeros(model.n_states)
     for s in np.flatnonzero(~model.terminal):
         own = z[s][model.available[s]]
@@ -76,27 +81,38 @@ def gained(y, z, m):
 def run(family, fixed, layout, point, memory, out, tol, states=None):
     """Call a family for some states, or all of the layout."""
     start, stop = states or (0, layout.available.shape[0])
-    family.sweep(fixed, start, stop, family.prepared(layout), point, memory, out, tol)
+    family.sweep(fixed, start, stop, family.prepared(layout), (point, memory, out, tol))
 
 
 def unswept(layout, pair, fill=None):
     """Memory and policy before the first sweep."""
     own, (S, A) = STARTS[pair], layout.available.shape
     shapes = shapes_of(S, A, layout.weights.size, ENTRIES[pair].keeps)
-    memory = Memory(*(np.full(shape, own.fill if fill is None else fill) for shape in shapes))
+    memory = SweepMemory(*(np.full(shape, own.fill if fill is None else fill) for shape in shapes))
     return memory, np.full((S, A), own.policy)
 
 
 def sweep(layout, pair, value, policy=None, warm=None, states=None):
-    """Update or, with a policy, evaluate the states; upper and lower are of F(v) with the level of v. `warm` is left as it is."""
+    """Update or, with a policy, evaluate the states; upper and lower are of F(v) with the level of
+    v. `warm` is left as it is.
+    """
     memory, last = warm or unswept(layout, pair)
-    memory = Memory(*(array.copy() for array in memory))
+    memory = SweepMemory(*(array.copy() for array in memory))
     x = np.where(np.isnan(STARTS[pair].policy), np.nan, last) if policy is None else policy.copy()
     S = x.shape[0]
-    out = Out(np.full(S, np.nan), np.full(S, np.nan), x, np.zeros(S))
+    out = SweepOutput(np.full(S, np.nan), np.full(S, np.nan), x, np.zeros(S))
     level = (value.max() + value.min()) / 2
     family = load(ENTRIES[pair].response)
-    run(family, policy is not None, layout, point_at(layout, value - level), memory, out, STARTS[pair].asked, states)
+    run(
+        family,
+        policy is not None,
+        layout,
+        point_at(layout, value - level),
+        memory,
+        out,
+        STARTS[pair].asked,
+        states,
+    )
     shift = layout.discount * level
     return out._replace(upper=out.upper + shift, lower=out.lower + shift), (memory, out.policy)
 
@@ -104,7 +120,7 @@ def sweep(layout, pair, value, policy=None, warm=None, states=None):
 def poisoned(rng, warm):
     """Spoil some of what is remembered, by one number or by several."""
     memory, x = warm
-    return Memory(*(_poison(rng, array) for array in memory)), _poison(rng, x)
+    return SweepMemory(*(_poison(rng, array) for array in memory)), _poison(rng, x)
 
 
 def _poison(rng, array):
@@ -113,13 +129,15 @@ def _poison(rng, array):
 
 
 def starts(case, layout, rng, tol):
-    """Memories to start from: none, of the same value, of an unrelated one, and one of these full of NaN and nonsense."""
-    model, ball, value = case.model, case.ball, case.value
-    _, same = sweep(layout, ball.pair, value)
+    """Memories to start from: none, of the same value, of an unrelated one, and one of these full
+    of NaN and nonsense.
+    """
+    model, ambiguity, value = case.model, case.ambiguity, case.value
+    _, same = sweep(layout, ambiguity.pair, value)
     elsewhere = rng.normal(size=value.size) * (np.ptp(value) + 1) * rng.choice([1e-3, 1.0, 1e3])
     elsewhere = np.where(model.terminal, 0.0, elsewhere)
-    out, other = sweep(layout, ball.pair, elsewhere, warm=same)
-    assert_close(out.upper, out.lower, tol, units(model, ball, elsewhere), ~model.terminal)
+    out, other = sweep(layout, ambiguity.pair, elsewhere, warm=same)
+    assert_close(out.upper, out.lower, tol, units(model, ambiguity, elsewhere), ~model.terminal)
     return [None, same, other, poisoned(rng, same if rng.random() < 0.5 else other)]
 
 
@@ -132,22 +150,26 @@ def assert_policy(model, x):
 
 
 def sweeps(case, rng, tol):
-    """Sweep from every start: bounds are close, those of its policy too. Yields what was found, for the policy, and what is remembered."""
-    model, ball, value = case.model, case.ball, case.value
-    own, scale, layout = ~model.terminal, units(model, ball, value), lay_out(model, ball)
+    """Sweep from every start: bounds are close, those of its policy too. Yields what was found, for
+    the policy, and what is remembered.
+    """
+    model, ambiguity, value = case.model, case.ambiguity, case.value
+    own, scale, layout = ~model.terminal, units(model, ambiguity, value), lay_out(model, ambiguity)
     for warm in starts(case, layout, rng, tol):
-        out, after = sweep(layout, ball.pair, value, warm=warm)
+        out, after = sweep(layout, ambiguity.pair, value, warm=warm)
         assert_close(out.upper, out.lower, tol, scale, own)
         assert_policy(model, out.policy)
         for x in (random_policy(rng, model), np.where(own[:, None], out.policy, 0.0)):
-            fixed, _ = sweep(layout, ball.pair, value, x, after)
+            fixed, _ = sweep(layout, ambiguity.pair, value, x, after)
             assert_close(fixed.upper, fixed.lower, tol, scale, own)
             assert (fixed.upper >= out.lower - tol * scale[0] - scale[1])[own].all()
         yield out, fixed, after[0]
 
 
 def random_policy(rng, model):
-    x = np.where(model.available, rng.dirichlet(np.full(model.n_actions, 0.5), model.n_states) + 1e-9, 0.0)
+    x = np.where(
+        model.available, rng.dirichlet(np.full(model.n_actions, 0.5), model.n_states) + 1e-9, 0.0
+    )
     x[:, 1:] *= rng.random((model.n_states, model.n_actions - 1)) < 0.7
     x += model.available * (x.sum(axis=1, keepdims=True) == 0)
     return x / np.maximum(x.sum(axis=1, keepdims=True), 1e-300)
@@ -155,7 +177,9 @@ def random_policy(rng, model):
 
 @cache
 def larger(kind, S=40, A=6, N=4, density=0.4, is_sparse=False):
-    """A model with rows beyond the insertion sort and actions that nearly tie, the support to use, and a value with a plateau; `kind` is the layout."""
+    """A model with rows beyond the insertion sort and actions that nearly tie, the support to use,
+    and a value with a plateau; `kind` is the layout.
+    """
     rng = np.random.default_rng(7)
     y = rng.dirichlet(np.full(S, 0.3), (N, S, A))
     if kind in ("observed", "unlisted"):
@@ -170,7 +194,9 @@ def larger(kind, S=40, A=6, N=4, density=0.4, is_sparse=False):
 
 
 def in_both_precisions(layout, S):
-    """The rows rounded to float32, stored so and as the renormalised float64 rows they stand for."""
+    """The rows rounded to float32, stored so and as the renormalised float64 rows they stand
+    for.
+    """
     rows = layout.data.astype(np.float32).reshape(-1, S)
     exact = rows / rows.sum(axis=1, keepdims=True, dtype=np.float64)
     mean = np.einsum("i,kij->kj", layout.weights, exact.reshape(-1, layout.weights.size, S)).ravel()

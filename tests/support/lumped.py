@@ -1,9 +1,11 @@
 """Problems of any size whose states come in few kinds, and what `oracle` says about them.
 
-The S states are cut into G kinds of given sizes. All states of a kind have the same costs and rows, and a row gives the same
-probability to all states of a kind, so v* and every F(v) at such a v are constant on the kinds: G numbers, exactly known.
+The S states are cut into G kinds of given sizes. All states of a kind have the same costs and rows,
+and a row gives the same probability to all states of a kind, so v* and every F(v) at such a v are
+constant on the kinds: G numbers, exactly known.
 
-Rows and weights count as divided by their sums, which is how the package reads them. Values are costs to the agent.
+Rows and weights count as divided by their sums, which is how the package reads them. Values are
+costs to the agent.
 """
 
 from __future__ import annotations
@@ -63,7 +65,9 @@ class Lumped:
     def open(self) -> np.ndarray:
         """Pairs that can be played, (G, A)."""
         shape = (self.sizes.size, self.n_actions)
-        return (np.ones(shape, dtype=bool) if self.available is None else self.available) & ~self.ends[:, None]
+        return (
+            np.ones(shape, dtype=bool) if self.available is None else self.available
+        ) & ~self.ends[:, None]
 
     # ------------------------------------------------------------------ as the package sees it
 
@@ -82,8 +86,12 @@ class Lumped:
         )
 
     @property
-    def ball(self) -> drmdp.Wasserstein:
-        radius = float(self.radius[0]) if (self.radius == self.radius[0]).all() else self.radius[self.kind]
+    def ambiguity(self) -> drmdp.Wasserstein:
+        radius = (
+            float(self.radius[0])
+            if (self.radius == self.radius[0]).all()
+            else self.radius[self.kind]
+        )
         return drmdp.Wasserstein(radius, *self.pair, self.support)
 
     def _rows(self):
@@ -92,7 +100,9 @@ class Lumped:
         if not self.is_sparse:
             return self.kernels[:, kind][:, :, :, kind]
         A, S = self.n_actions, kind.size
-        return [_expanded(np.where(self.open[:, :, None], own, 0.0), kind, S, A) for own in self.kernels]
+        return [
+            _expanded(np.where(self.open[:, :, None], own, 0.0), kind, S, A) for own in self.kernels
+        ]
 
     def expand(self, by_kind) -> np.ndarray:
         """(S,) numbers, constant on the kinds."""
@@ -103,7 +113,9 @@ class Lumped:
     @cached_property
     def _exact(self):
         """Weights and rows divided by their sums, without the kernels of weight 0, and costs."""
-        given = np.full(self.n_kernels, 1 / self.n_kernels) if self.weights is None else self.weights
+        given = (
+            np.full(self.n_kernels, 1 / self.n_kernels) if self.weights is None else self.weights
+        )
         used = np.flatnonzero(given > 0)
         weights = [Fraction(float(w)) for w in given[used]]
         total = sum(weights)
@@ -119,7 +131,9 @@ class Lumped:
         return [w / total for w in weights], rows
 
     def game(self, g: int, value) -> tuple[oracle.Game, list[list[int]], list[int]]:
-        """The game of a state of kind g at a value by kind; with it the kinds in each action's groups, and the actions."""
+        """The game of a state of kind g at a value by kind; with it the kinds in each action's
+        groups, and the actions.
+        """
         weights, rows = self._exact
         discount, sizes = Fraction(self.discount), self.sizes.tolist()
         actions, kinds = np.flatnonzero(self.open[g]).tolist(), []
@@ -127,8 +141,15 @@ class Lumped:
         for a in actions:
             chances = list(zip(*rows[g, a], strict=True))
             seen = [rows[g, b] for b in (actions if self.support == "state" else [a])]
-            used = [h for h in range(len(sizes)) if self.support == "all" or any(row[h] for own in seen for row in own)]
-            cost = [Fraction(float(self.costs[g, a] if self.costs.ndim == 2 else self.costs[g, a, h])) for h in used]
+            used = [
+                h
+                for h in range(len(sizes))
+                if self.support == "all" or any(row[h] for own in seen for row in own)
+            ]
+            cost = [
+                Fraction(float(self.costs[g, a] if self.costs.ndim == 2 else self.costs[g, a, h]))
+                for h in used
+            ]
             games.append(
                 [
                     oracle.Group(sizes[h], c + discount * value[h], tuple(chances[h]))
@@ -144,7 +165,9 @@ class Lumped:
         if self.ends[g]:
             return oracle.Step(Fraction(0), Fraction(0), [], [])
         game, _, actions = self.game(g, value)
-        return oracle.play(game, None if policy is None else [Fraction(float(policy[g, a])) for a in actions])
+        return oracle.play(
+            game, None if policy is None else [Fraction(float(policy[g, a])) for a in actions]
+        )
 
     @staticmethod
     def exact(value) -> list[Fraction]:
@@ -157,9 +180,13 @@ class Lumped:
         return [step.low for step in steps], [step.high for step in steps]
 
     def optimum(self, policy=None, start=None) -> tuple[list[Fraction], list[Fraction]]:
-        """v*, or the worst-case value of a policy (G, A), by kind, enclosed; `start` is a guess by kind that saves time."""
+        """v*, or the worst-case value of a policy (G, A), by kind, enclosed; `start` is a guess by
+        kind that saves time.
+        """
         first = [Fraction(0)] * self.sizes.size if start is None else self.exact(start)
-        return oracle.fixed_point(lambda g, v: self.step(g, v, policy), self._chain, Fraction(self.discount), first)
+        return oracle.fixed_point(
+            lambda g, v: self.step(g, v, policy), self._chain, Fraction(self.discount), first
+        )
 
     def _chain(self, g: int, step: oracle.Step):
         """Cost of the saddle point of a step, and λ times the mass of each kind."""
@@ -168,7 +195,9 @@ class Lumped:
             return cost, masses
         zero = [Fraction(0)] * self.sizes.size
         game, kinds, _ = self.game(g, zero)  # at v = 0 the stakes are the costs
-        for x, groups, own, kernel in zip(step.policy, game.actions, kinds, step.kernel, strict=True):
+        for x, groups, own, kernel in zip(
+            step.policy, game.actions, kinds, step.kernel, strict=True
+        ):
             for h, group, mass in zip(own, groups, kernel, strict=True):
                 cost += x * mass * group.stake
                 masses[h] += Fraction(self.discount) * x * mass
@@ -182,7 +211,7 @@ class Lumped:
         return other
 
 
-def apart(model: drmdp.Model, ball: drmdp.Wasserstein) -> Lumped:
+def apart(model: drmdp.Model, ambiguity: drmdp.Wasserstein) -> Lumped:
     """A small model as it is: every state is of its own kind."""
     S, A = model.n_states, model.n_actions
     kernels = model.kernels
@@ -191,25 +220,42 @@ def apart(model: drmdp.Model, ball: drmdp.Wasserstein) -> Lumped:
     costs = model.costs
     costs = costs.toarray().reshape(S, A, S) if sparse.issparse(costs) else np.asarray(costs)
     return Lumped(
-        np.ones(S, dtype=int), kernels, costs, model.discount, ball.pair, np.broadcast_to(ball.radius, S), ball.support,
-        model.weights, model.available, model.terminal, is_sparse=model.is_sparse,
-    )  # fmt: skip
+        np.ones(S, dtype=int),
+        kernels,
+        costs,
+        model.discount,
+        ambiguity.pair,
+        np.broadcast_to(ambiguity.radius, S),
+        ambiguity.support,
+        model.weights,
+        model.available,
+        model.terminal,
+        is_sparse=model.is_sparse,
+    )
 
 
 def _expanded(rows, kind, S, A):
-    """Sparse (S·A, S) matrix of rows (G, A, G) that give the same number to all states of a kind."""
+    """Sparse (S·A, S) matrix of rows (G, A, G) that give the same number to all states of a
+    kind.
+    """
     G = rows.shape[0]
     states = [np.flatnonzero(kind == h) for h in range(G)]
     own = [
         [
-            np.concatenate([states[h] for h in range(G) if rows[g, a, h] != 0] or [np.zeros(0, dtype=int)])
+            np.concatenate(
+                [states[h] for h in range(G) if rows[g, a, h] != 0] or [np.zeros(0, dtype=int)]
+            )
             for a in range(A)
         ]
         for g in range(G)
     ]
     lengths = np.array([[own[g][a].size for a in range(A)] for g in range(G)])
     indptr = np.concatenate([[0], np.cumsum(lengths[kind].ravel())])
-    indices = np.concatenate([own[g][a] for g in kind for a in range(A)]) if S <= 64 else _tiled(own, kind, A)
+    indices = (
+        np.concatenate([own[g][a] for g in kind for a in range(A)])
+        if S <= 64
+        else _tiled(own, kind, A)
+    )
     pair = np.repeat(np.arange(S * A), lengths[kind].ravel())
     data = rows[kind].reshape(S * A, G)[pair, kind[indices]]
     matrix = sparse.csr_array((data, indices, indptr), shape=(S * A, S))
@@ -224,7 +270,9 @@ def _tiled(own, kind, A):
 
 
 def false_bounds(lower, upper, low, high) -> list[str]:
-    """Where a lower bound is above `high` or an upper bound below `low`: floats (G,) against an enclosure."""
+    """Where a lower bound is above `high` or an upper bound below `low`: floats (G,) against an
+    enclosure.
+    """
     wrong = []
     for g, (below, above, least, most) in enumerate(
         zip(np.asarray(lower).tolist(), np.asarray(upper).tolist(), low, high, strict=True)

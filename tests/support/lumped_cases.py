@@ -1,8 +1,9 @@
 """Decks of problems with few kinds of states, small and large, whose exact values `lumped` knows.
 
-As in `cases`, each property is dealt from a deck that is dealt out before it is shuffled again, so every kind of every property
-occurs within few problems, in ever new combinations. Next to nothing is smooth here: most states lead to one or a few
-states, so that nature brings tiny masses to very many, whose sums are where rounding adds up.
+As in `cases`, each property is dealt from a deck that is dealt out before it is shuffled again, so
+every kind of every property occurs within few problems, in ever new combinations. Next to nothing
+is smooth here: most states lead to one or a few states, so that nature brings tiny masses to very
+many, whose sums are where rounding adds up.
 """
 
 from __future__ import annotations
@@ -34,10 +35,12 @@ DECKS = {
     "closed": ("none", "none", "action", "terminal"),
     "start": ("cold", "cold", "value"),
 }
-"""Rows: all to one state, every row to a state of its own, over a few states, or over half of all states.
+"""Rows: all to one state, every row to a state of its own, over a few states, or over half of all
+states.
 
-Further actions are copies, the same rows at another cost, or other rows; further kernels are copies or have other rows. Costs
-and values take few levels, differ by some ulps, or by nine orders of magnitude.
+Further actions are copies, the same rows at another cost, or other rows; further kernels are copies
+or have other rows. Costs and values take few levels, differ by some ulps, or by nine orders of
+magnitude.
 """
 
 MOST = 300_000
@@ -53,14 +56,26 @@ class Case(NamedTuple):
 
 
 def cases(pair: tuple[str, float], n: int, seed: int, sizes: tuple[int, ...]) -> Iterator[Case]:
-    """Yield n problems for the ball, of about these numbers of states in turn; the same ones for the same seed."""
-    hands = {name: _deal(np.random.default_rng([seed, k]), deck) for k, (name, deck) in enumerate(DECKS.items())}
+    """Yield n problems for the ball, of about these numbers of states in turn; the same ones for
+    the same seed.
+    """
+    hands = {
+        name: _deal(np.random.default_rng([seed, k]), deck)
+        for k, (name, deck) in enumerate(DECKS.items())
+    }
     for number in range(n):
-        draw = {name: next(hand) for name, hand in hands.items()} | {"S": sizes[number % len(sizes)]}
+        draw = {name: next(hand) for name, hand in hands.items()} | {
+            "S": sizes[number % len(sizes)]
+        }
         rng = np.random.default_rng([seed, len(DECKS), number])
         problem, value = _problem(rng, pair, draw)
-        shown = "-".join(f"{draw[name]:g}" if isinstance(draw[name], float) else str(draw[name]) for name in DECKS)
-        yield Case(f"{pair[0]}-{pair[1]:g}-{seed}.{number}-S{problem.kind.size}-{shown}", problem, value)
+        shown = "-".join(
+            f"{draw[name]:g}" if isinstance(draw[name], float) else str(draw[name])
+            for name in DECKS
+        )
+        yield Case(
+            f"{pair[0]}-{pair[1]:g}-{seed}.{number}-S{problem.kind.size}-{shown}", problem, value
+        )
 
 
 def _deal(rng, deck):
@@ -82,10 +97,20 @@ def _problem(rng, pair, draw):
         terminal[rng.integers(2)] = True
     value = np.where(terminal, 0.0, draw["scale"] * _levels(rng, G, draw["values"]))
     problem = Lumped(
-        sizes, kernels, draw["scale"] * (costs + draw["level"]), draw["discount"], pair, np.ones(G), draw["support"],
-        _weights(rng, N, draw["weights"]), available, terminal, draw["sign"] == "rewards", draw["dtype"],
+        sizes,
+        kernels,
+        draw["scale"] * (costs + draw["level"]),
+        draw["discount"],
+        pair,
+        np.ones(G),
+        draw["support"],
+        _weights(rng, N, draw["weights"]),
+        available,
+        terminal,
+        draw["sign"] == "rewards",
+        draw["dtype"],
         is_sparse=bool(sizes.sum() > 200 or rng.random() < 0.5),
-    )  # fmt: skip
+    )
     return problem.at(radius=_radius(rng, problem, draw["radius"])), value
 
 
@@ -143,7 +168,9 @@ def _levels(rng, G, kind):
 
 
 def _costs(rng, G, A, draw):
-    """(G, A), or (G, A, G) for small models; a third and fourth action are copies of the second, or too dear."""
+    """(G, A), or (G, A, G) for small models; a third and fourth action are copies of the second, or
+    too dear.
+    """
     costs = _levels(rng, G, draw["costs"])[:, None] + np.zeros(A)
     if draw["costs"] == "next" and draw["S"] <= 200:
         costs = costs[:, :, None] + rng.choice([0.0, 1.0], (G, 1, 1)) * rng.random((G, A, G))
@@ -169,14 +196,27 @@ def _weights(rng, N, kind):
 def _radius(rng, problem, kind):
     """Radius by kind, in units of where nature is unconstrained."""
     G = problem.sizes.size
-    full = problem.ball.saturation(problem.model, problem.first)
+    full = problem.ambiguity.saturation(problem.model, problem.first)
 
     def of(kind, g):
-        relative = {"moderate": rng.uniform(0.02, 0.6), "almost": 1 - 10.0 ** rng.integers(-14, -1), "saturating": 1.0}
-        return relative[kind] * full[g] if kind in relative else {"beyond": 2 * full.max() + 1}.get(kind) or float(kind)
+        relative = {
+            "moderate": rng.uniform(0.02, 0.6),
+            "almost": 1 - 10.0 ** rng.integers(-14, -1),
+            "saturating": 1.0,
+        }
+        return (
+            relative[kind] * full[g]
+            if kind in relative
+            else {"beyond": 2 * full.max() + 1}.get(kind) or float(kind)
+        )
 
     if kind == "varied":
-        return np.array([of(rng.choice([own for own in DECKS["radius"] if own != "varied"]), g) for g in range(G)])
+        return np.array(
+            [
+                of(rng.choice([own for own in DECKS["radius"] if own != "varied"]), g)
+                for g in range(G)
+            ]
+        )
     return np.full(G, of(kind, int(rng.integers(G))))
 
 

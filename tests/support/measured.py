@@ -1,6 +1,8 @@
-"""Solve on an engine, and say how much memory each process had: `python measured.py KIND MODEL OUT [CGROUP]`, as JSON.
+"""Solve on an engine, and say how much memory each process had: `python measured.py KIND MODEL OUT
+[CGROUP]`, as JSON.
 
-Anonymous memory is what a process has beside files and what it shares. With a folder of the memory controller, this process is bound by its limit.
+Anonymous memory is what a process has beside files and what it shares. With a folder of the memory
+controller, this process is bound by its limit.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ CONTROLLER = Path("/sys/fs/cgroup/memory")
 
 @contextlib.contextmanager
 def bound(limit):
-    """A group of processes that may have no more bytes, files included; nothing where none can be made."""
+    """A group of processes that may have no more bytes, files included; nothing where none can be
+    made.
+    """
     folder = CONTROLLER / f"drmdp-{os.getpid()}"
     try:
         folder.mkdir()
@@ -41,7 +45,9 @@ def anonymous(pid):
 
 
 class Watch:
-    """The most that processes had, looked at now and then; `base` is what they had when it began."""
+    """The most that processes had, looked at now and then; `base` is what they had when it
+    began.
+    """
 
     def __init__(self, pids):
         self.base = {pid: anonymous(pid) for pid in pids}
@@ -74,13 +80,17 @@ def main(kind, model, out, cgroup=""):
     survey = Engine.survey
 
     def watched(engine):
-        watch.append(Watch([os.getpid(), *set(engine.run("process")[1]) - {os.getpid()}]))
+        watch.append(Watch([os.getpid(), *set(engine.ask("process")) - {os.getpid()}]))
         return survey(engine)
 
     Engine.survey = watched
     cluster = Ray(2) if kind == "ray" else Local(8, threads=1)
     found = drmdp.solve(model, drmdp.Wasserstein(0.1), rtol=1e-3, cluster=cluster, out=out)
-    told = {"status": str(found.status), "digest": ranges.digest(found), "states": len(found.states)}
+    told = {
+        "status": str(found.status),
+        "digest": ranges.digest(found),
+        "states": len(found.states),
+    }
     driver, *others = watch[0].most
     told["driver"] = [watch[0].base[driver], watch[0].most[driver]]
     told["workers"] = [[watch[0].base[pid], watch[0].most[pid]] for pid in others]

@@ -1,8 +1,10 @@
-"""Which rows to draw next: rules that share 60 rows a round among pairs, and what is certified then.
+"""Which rows to draw next: rules that share 60 rows a round among pairs, and what is certified
+then.
 
 Truths are kernels nobody knows. Rows are drawn from them; the set is Burg's around the shares that
-were seen, with radius 3/n for every pair. `python tests/support/measuring.py 40` prints the certified
-worst case above the true optimum, mean ± standard error over 40 problems, and paired differences.
+were seen, with radius 3/n for every pair. `python tests/support/measuring.py 40` prints the
+certified worst case above the true optimum, mean ± standard error over 40 problems, and paired
+differences.
 """
 
 import sys
@@ -23,7 +25,9 @@ def truth(family, seed):
     if family in ("garnet", "two dear states"):
         model = drmdp.instances.garnet(12, 3, 4, seed=seed, discount=0.9)
     elif family == "machine":
-        model = drmdp.instances.perturb(drmdp.instances.machine(10, discount=0.9), n_kernels=1, seed=seed)
+        model = drmdp.instances.perturb(
+            drmdp.instances.machine(10, discount=0.9), n_kernels=1, seed=seed
+        )
     elif family == "ring":
         model = drmdp.instances.ring(12, n_kernels=1, seed=seed, discount=0.9)
     else:
@@ -48,7 +52,12 @@ def certified(family, rule, seed):
     start = np.eye(S)[0]
     given = {"costs": costs, "discount": 0.9, "initial": start, "available": available}
     best = float(drmdp.solve(drmdp.Model(kernel[None], **given), drmdp.Wasserstein(0.0)).value[0])
-    counts = np.array([[first.multinomial(FIRST, kernel[s, a]) * available[s, a] for a in range(A)] for s in range(S)])
+    counts = np.array(
+        [
+            [first.multinomial(FIRST, kernel[s, a]) * available[s, a] for a in range(A)]
+            for s in range(S)
+        ]
+    )
     found = []
     for _ in range(ROUNDS + 1):
         n = np.maximum(counts.sum(axis=-1), 1)
@@ -100,5 +109,7 @@ if __name__ == "__main__":
         lines += [f"  {rule:8} {told(values, (0, 5, 10, 20))}" for rule, values in runs.items()]
         for rule in RULES[:2]:
             apart = runs["gain"] - runs[rule]
-            lines.append(f"  gain − {rule}: {told(apart, (5, 10, 20))}, better in {np.mean(apart[:, 20] < 0):.0%}")
+            lines.append(
+                f"  gain − {rule}: {told(apart, (5, 10, 20))}, better in {np.mean(apart[:, 20] < 0):.0%}"
+            )
         sys.stdout.write("\n".join(lines) + "\n")

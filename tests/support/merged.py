@@ -1,11 +1,14 @@
 """Random models of events that lead to two states, and what they are worth, between two fractions.
 
-From state s event e leads to the dear state 1 or to the cheap state 0, so that a row is one fraction, p_i = Σ p_i(e)/Σ p_i over the events that lead to 1.
-Nature raises its mean as far as her set allows, to q_s, whatever values are. With costs c(s) + k [next state 1], the values are those of a chain:
+From state s event e leads to the dear state 1 or to the cheap state 0, so that a row is one
+fraction, p_i = Σ p_i(e)/Σ p_i over the events that lead to 1. Nature raises its mean as far as her
+set allows, to q_s, whatever values are. With costs c(s) + k [next state 1], the values are those of
+a chain:
 
     v_s = c_s + q_s k + λ (v_0 + q_s (v_1 − v_0)),        v_1 − v_0 = (c_1 − c_0 + (q_1 − q_0) k)/(1 − λ (q_1 − q_0)) > 0.
 
-A second action that costs `DEAR` more is never played. Values rise with both q, so that bounds on them are bounds on values.
+A second action that costs `DEAR` more is never played. Values rise with both q, so that bounds on
+them are bounds on values.
 """
 
 import math
@@ -27,7 +30,7 @@ class Case(NamedTuple):
 
     name: str
     model: drmdp.Model
-    ball: object
+    ambiguity: object
     low: list
     high: list
 
@@ -38,7 +41,9 @@ def exact(numbers):
     whole, total = np.ldexp(mantissa, 53).astype(np.int64), Fraction(0)
     for e in np.unique(exponent[whole > 0]).tolist():
         own = whole[exponent == e]
-        total += (int((own >> 26).sum()) * 2**26 + int((own & (2**26 - 1)).sum())) * Fraction(2) ** (e - 53)
+        total += (int((own >> 26).sum()) * 2**26 + int((own & (2**26 - 1)).sum())) * Fraction(
+            2
+        ) ** (e - 53)
     return total
 
 
@@ -51,7 +56,9 @@ def law(rng, E):
         "random": lambda: rng.random(E),
         "steep": lambda: 0.5 ** (np.minimum(k, 900) * rng.choice([0.01, 0.1, 1.0])),
         "hump": lambda: np.exp(-(((k - 0.4 * E) / (0.1 * E + 1)) ** 2)),
-        "product": lambda: np.outer(rng.random(math.isqrt(E) + 1), rng.random(math.isqrt(E) + 1)).ravel()[:E],
+        "product": lambda: np.outer(
+            rng.random(math.isqrt(E) + 1), rng.random(math.isqrt(E) + 1)
+        ).ravel()[:E],
         "sparse": lambda: rng.random(E) * (rng.random(E) < 0.3) + (k == rng.integers(E)),
     }[kind]()
     p = p / p.sum()
@@ -96,15 +103,25 @@ def case(number, seed=0, most=MOST):
         return (t, s + k * t + DEAR * a) if k else t
 
     model = drmdp.Model.from_events(
-        2, A, E, transition, np.array([[p for p, _ in own] for own in found]), discount=discount, weights=weights,
-        costs=None if k else np.arange(2.0)[:, None] + DEAR * np.arange(A), law=(lambda s, a: (s + 0 * a) % 2) if C > 1 else None,
-    )  # fmt: skip
+        2,
+        A,
+        E,
+        transition,
+        np.array([[p for p, _ in own] for own in found]),
+        discount=discount,
+        weights=weights,
+        costs=None if k else np.arange(2.0)[:, None] + DEAR * np.arange(A),
+        law=(lambda s, a: (s + 0 * a) % 2) if C > 1 else None,
+    )
     p = [[exact(q[there[s] == 1]) / exact(q) for q in model.laws[s % C]] for s in range(2)]
     w = [Fraction(x) / exact(model.weights) for x in model.weights.tolist()]
-    name, ball, reached = _set(rng, model, p, w)
-    ends = [_values([reached[s][side] for s in range(2)], Fraction(k), Fraction(discount)) for side in range(2)]
+    name, ambiguity, reached = _set(rng, model, p, w)
+    ends = [
+        _values([reached[s][side] for s in range(2)], Fraction(k), Fraction(discount))
+        for side in range(2)
+    ]
     text = f"{number} E{E} N{N} A{A} C{C} {kind} {' '.join(word for _, word in found[0])} {name}"
-    return Case(text, model, ball, *ends)
+    return Case(text, model, ambiguity, *ends)
 
 
 def _values(q, k, discount):
@@ -115,54 +132,99 @@ def _values(q, k, discount):
 
 
 SETS = (
-    "l1 1", "l1 2", "l1 inf", "l2 1.5", "l2 2", "l2 inf", "linf 1", "linf 3", "linf inf", "line 1", "line inf", "grid 1", "kl", "chi2", "burg", "tv",
-    "tv kernels", "reweight any", "reweight tv", "reweight kl", "reweight chi2", "reweight burg", "intervals", "l1 events", "tv events", "kl events",
-    "chi2 events", "burg events",
-)  # fmt: skip
+    "l1 1",
+    "l1 2",
+    "l1 inf",
+    "l2 1.5",
+    "l2 2",
+    "l2 inf",
+    "linf 1",
+    "linf 3",
+    "linf inf",
+    "line 1",
+    "line inf",
+    "grid 1",
+    "kl",
+    "chi2",
+    "burg",
+    "tv",
+    "tv kernels",
+    "reweight any",
+    "reweight tv",
+    "reweight kl",
+    "reweight chi2",
+    "reweight burg",
+    "intervals",
+    "l1 events",
+    "tv events",
+    "kl events",
+    "chi2 events",
+    "burg events",
+)
 
 
 def _set(rng, model, p, w):
-    """A set, its name, and between which fractions the mean of the dear state can be raised, for each state."""
+    """A set, its name, and between which fractions the mean of the dear state can be raised, for
+    each state.
+    """
     name = str(rng.choice(SETS))
     r = float(rng.choice([0.0, 1e-300, 1e-16, 1e-9, 1e-3, 0.05, 0.3]))
     kind, *words = name.split()
     side = {"rectangular": str(rng.choice(["s", "sa"]))}
     if kind == "reweight":
         used = [i for i, x in enumerate(w) if x > 0]
-        ball = drmdp.Reweighting(None if words[0] == "any" else r, words[0], **side)
+        ambiguity = drmdp.Reweighting(None if words[0] == "any" else r, words[0], **side)
         return (
             f"{name} {r}",
-            ball,
-            [_mixed(words[0], [p[s][i] for i in used], [w[i] for i in used], Fraction(r)) for s in range(2)],
+            ambiguity,
+            [
+                _mixed(words[0], [p[s][i] for i in used], [w[i] for i in used], Fraction(r))
+                for s in range(2)
+            ],
         )
     if kind == "intervals":
-        ball = drmdp.Intervals.of(model, r)
-        return f"{name} {r}", ball, [_between(ball, model, s, Fraction(r)) for s in range(2)]
+        ambiguity = drmdp.Intervals.of(model, r)
+        return (
+            f"{name} {r}",
+            ambiguity,
+            [_between(ambiguity, model, s, Fraction(r)) for s in range(2)],
+        )
     moves = {"moves": "events"} if words == ["events"] else {}
     everywhere = rng.random() < 0.3 and kind not in ("line", "grid") and not model.next_costs
     support = {"support": "all"} if everywhere else {}
     if kind in ("kl", "chi2", "burg", "tv"):
-        ball = drmdp.Divergence(r, kind, "kernels" if words == ["kernels"] else "mean", **side, **support, **moves)
+        ambiguity = drmdp.Divergence(
+            r, kind, "kernels" if words == ["kernels"] else "mean", **side, **support, **moves
+        )
     elif kind in ("line", "grid"):
         apart = float(rng.choice([0.1, 3.0]))
-        ground = ("line", [0.0, apart]) if kind == "line" else ("grid", np.outer([0, apart], np.ones(7)))
-        ball = drmdp.Wasserstein(r * apart, "transport", float(words[0]), ground=ground, **side)
+        ground = (
+            ("line", [0.0, apart]) if kind == "line" else ("grid", np.outer([0, apart], np.ones(7)))
+        )
+        ambiguity = drmdp.Wasserstein(
+            r * apart, "transport", float(words[0]), ground=ground, **side
+        )
         unit = Fraction(apart) * (1 if kind == "line" else 7)
     else:
         order = float(words[0]) if words and words != ["events"] else 1.0
-        ball = drmdp.Wasserstein(r, kind, order, **side, **support, **moves)
-    step = {"l1": (Fraction(r) / 2,) * 2, "l2": _root(Fraction(r) ** 2 / 2)}.get(kind, (Fraction(r),) * 2)
+        ambiguity = drmdp.Wasserstein(r, kind, order, **side, **support, **moves)
+    step = {"l1": (Fraction(r) / 2,) * 2, "l2": _root(Fraction(r) ** 2 / 2)}.get(
+        kind, (Fraction(r),) * 2
+    )
     if kind in ("line", "grid"):
-        step = (Fraction(ball.radius) / unit,) * 2
+        step = (Fraction(ambiguity.radius) / unit,) * 2
     each = kind != "tv" and words not in (
         [],
         ["1"],
         ["events"],
     )  # kernels have budgets of their own, or share one by a power above 1
     return (
-        f"{ball.short} {r} {' '.join(support)} {side['rectangular']}",
-        ball,
-        [_moved(model, s, kind, p[s], w, step, Fraction(r), each, words, support, moves) for s in range(2)],
+        f"{ambiguity.short} {r} {' '.join(support)} {side['rectangular']}",
+        ambiguity,
+        [
+            _moved(model, s, kind, p[s], w, step, Fraction(r), each, words, support, moves)
+            for s in range(2)
+        ],
     )
 
 
@@ -177,7 +239,9 @@ def _moved(model, s, kind, p, w, step, radius, each, words, support, moves):
         return mean, mean
     if kind in ("kl", "chi2", "burg"):
         return _raised(kind, mean, radius)
-    if each and words != ["inf"] and any(x + step[1] > 1 for _, x in rows):  # who is full leaves his budget to others
+    if (
+        each and words != ["inf"] and any(x + step[1] > 1 for _, x in rows)
+    ):  # who is full leaves his budget to others
         return mean, Fraction(1)
     rows = rows if each else [(Fraction(1), mean)]
     return tuple(sum(a * min(Fraction(1), x + far) for a, x in rows) for far in step)
@@ -229,7 +293,9 @@ def _fraction(x, side):
 
 
 def _mixed(kind, p, w, radius):
-    """The largest mean of p under weights near w; of three kernels only where that is easy, else between the mean and the largest."""
+    """The largest mean of p under weights near w; of three kernels only where that is easy, else
+    between the mean and the largest.
+    """
     mean, top = sum(a * b for a, b in zip(w, p, strict=True)), max(p)
     if kind == "any":
         return top, top
@@ -247,17 +313,23 @@ def _mixed(kind, p, w, radius):
     return tuple(p[1 - high] + m * (top - p[1 - high]) for m in _raised(kind, w[high], radius))
 
 
-def _between(ball, model, s, r):
+def _between(ambiguity, model, s, r):
     """What bounds as given, widened by r, allow."""
     k = s * model.n_actions
-    first, last = int(ball.bounds.indptr[k]), int(ball.bounds.indptr[k + 1])
-    states = ball.bounds.indices[first:last].tolist()
+    first, last = int(ambiguity.bounds.indptr[k]), int(ambiguity.bounds.indptr[k + 1])
+    states = ambiguity.bounds.indices[first:last].tolist()
     if len(states) == 1:
         return (Fraction(states[0]),) * 2
     lower, upper = (
-        [Fraction(x) for x in ball.bounds.data[2 * first + i * 2 : 2 * first + i * 2 + 2].tolist()] for i in range(2)
+        [
+            Fraction(x)
+            for x in ambiguity.bounds.data[2 * first + i * 2 : 2 * first + i * 2 + 2].tolist()
+        ]
+        for i in range(2)
     )
-    lower, upper = ([x / end(1, sum(part)) for x in part] for part, end in ((lower, max), (upper, min)))
+    lower, upper = (
+        [x / end(1, sum(part)) for x in part] for part, end in ((lower, max), (upper, min))
+    )
     q = min(upper[1] + r, 1 - max(lower[0] - r, 0), 1)
     return q, q
 

@@ -1,18 +1,22 @@
-"""Exact robust values where next states come in few kinds, whatever their number: the oracle for large models.
+"""Exact robust values where next states come in few kinds, whatever their number: the oracle for
+large models.
 
-A `Game` is one state of the problem. Next states with the same stake and the same probabilities form a group, and
-the average of a solution over all permutations inside the groups is a solution, so one number a group is enough:
-a state with a million next states in four groups is a problem of four numbers. With z the stakes,
+A `Game` is one state of the problem. Next states with the same stake and the same probabilities
+form a group, and the average of a solution over all permutations inside the groups is a solution,
+so one number a group is enough: a state with a million next states in four groups is a problem of
+four numbers. With z the stakes,
 
     F = max γ   s.t.   γ ≤ Σ_i w_i y_ia·z_a for every action a,   (y_1, …, y_N) in the ball.
 
-**ℓ1 and ℓ∞** are solved in rational arithmetic. Kernel i gains Σ_a V_ia(·), each concave and piecewise linear: in the mass
-that action a is granted (ℓ1), moved from the lowest stakes to the highest one; in the radius r of the kernel (ℓ∞), where
+**ℓ1 and ℓ∞** are solved in rational arithmetic. Kernel i gains Σ_a V_ia(·), each concave and
+piecewise linear: in the mass that action a is granted (ℓ1), moved from the lowest stakes to the
+highest one; in the radius r of the kernel (ℓ∞), where
 
     V(r) = min_τ  τ + Σ_t (z − τ) ŷ + r Σ_{z>τ} (z − τ) + Σ_{z<τ} (τ − z) min(r, ŷ),      τ one of the stakes.
 
-So F is a small linear program over the pieces, and `rational.maximise` proves its own answer. (ℓ1, 1) depends on the mean kernel only.
-**ℓ2** is left to `oracle_l2`, in decimals that are proved by weak duality.
+So F is a small linear program over the pieces, and `rational.maximise` proves its own answer. (ℓ1,
+1) depends on the mean kernel only. **ℓ2** is left to `oracle_l2`, in decimals that are proved by
+weak duality.
 
 **Fixed points.** F is a contraction of modulus λ, so |F(v) − v| ≤ (1 − λ) e proves |v* − v| ≤ e; v is found by Newton's method.
 Nothing here uses the package.
@@ -54,7 +58,9 @@ class Game(NamedTuple):
 
 
 class Step(NamedTuple):
-    """low ≤ F ≤ high and a saddle point: the policy, and the mean kernel as the mass of each group, by action."""
+    """low ≤ F ≤ high and a saddle point: the policy, and the mean kernel as the mass of each group,
+    by action.
+    """
 
     low: Fraction
     high: Fraction
@@ -74,7 +80,10 @@ def play(game: Game, policy: Sequence[Fraction] | None = None) -> Step:
 
 def nominal(game: Game) -> Vector:
     """Value of each action under the mean kernel."""
-    return [sum((g.size * g.stake * mean(game, g) for g in groups), Fraction(0)) for groups in game.actions]
+    return [
+        sum((g.size * g.stake * mean(game, g) for g in groups), Fraction(0))
+        for groups in game.actions
+    ]
 
 
 def mean(game: Game, group: Group) -> Fraction:
@@ -86,7 +95,9 @@ def mean(game: Game, group: Group) -> Fraction:
 
 
 def _play_l1(game: Game, policy: Sequence[Fraction] | None) -> Step:
-    """Columns: γ, then the mass that leaves a group for the highest one, for each kernel and action."""
+    """Columns: γ, then the mass that leaves a group for the highest one, for each kernel and
+    action.
+    """
     joint = game.order == 1
     weights = [Fraction(1)] if joint else game.weights
     rows = range(len(weights))
@@ -101,7 +112,9 @@ def _play_l1(game: Game, policy: Sequence[Fraction] | None) -> Step:
                     limits.append(g.size * chance)
                     gains.append(weights[i] * (top - g.stake))
     budgets = [[j for j, key in enumerate(keys) if key[0] == i] for i in rows]
-    value, x, moved = _program(game, policy, keys, limits, gains, budgets, [game.radius / 2] * len(budgets))
+    value, x, moved = _program(
+        game, policy, keys, limits, gains, budgets, [game.radius / 2] * len(budgets)
+    )
     kernel = [[g.size * mean(game, g) for g in groups] for groups in game.actions]
     for (i, a, k), mass in zip(keys, moved, strict=True):
         groups = game.actions[a]
@@ -120,14 +133,18 @@ def _program(
     budgets: list,
     most: Vector,
 ) -> tuple[Fraction, Vector, Vector]:
-    """Maximise γ ≤ nominal_a + Σ_j gains_j m_j over m ≤ limits, and Σ of each budget's m at most `most`.
+    """Maximise γ ≤ nominal_a + Σ_j gains_j m_j over m ≤ limits, and Σ of each budget's m at most
+    `most`.
 
     With a policy, γ is at most the mean over the actions instead. Returns γ, the policy and m.
     """
     one, start = Fraction(1), nominal(game)
     level = min(start) - 1  # γ ≥ 0 in the program, and it must not bind
     if policy is None:
-        rows = [{0: one} | {1 + j: -gains[j] for j, key in enumerate(keys) if key[1] == a} for a in range(len(start))]
+        rows = [
+            {0: one} | {1 + j: -gains[j] for j, key in enumerate(keys) if key[1] == a}
+            for a in range(len(start))
+        ]
         bounds = [own - level for own in start]
     else:
         rows = [{0: one} | {1 + j: -gains[j] * policy[key[1]] for j, key in enumerate(keys)}]
@@ -147,7 +164,9 @@ def _program(
 
 
 def _play_linf(game: Game, policy: Sequence[Fraction] | None) -> Step:
-    """Order ∞: every radius is θ and the agent needs one action. Order 1: columns γ and the pieces of each kernel's radius."""
+    """Order ∞: every radius is θ and the agent needs one action. Order 1: columns γ and the pieces
+    of each kernel's radius.
+    """
     N = len(game.weights)
     if game.order == math.inf:
         radii = [min(game.radius, Fraction(1))] * N
@@ -174,7 +193,10 @@ def _play_linf(game: Game, policy: Sequence[Fraction] | None) -> Step:
     ]
     if policy is not None:
         gains = [
-            [sum((x * own[j] for x, own in zip(policy, gains, strict=True)), Fraction(0)) for j in range(len(columns))]
+            [
+                sum((x * own[j] for x, own in zip(policy, gains, strict=True)), Fraction(0))
+                for j in range(len(columns))
+            ]
         ]
         start = [sum((x * own for x, own in zip(policy, start, strict=True)), Fraction(0))]
     rows = [{0: one} | {1 + j: -gain for j, gain in enumerate(own)} for own in gains]
@@ -194,7 +216,9 @@ def _play_linf(game: Game, policy: Sequence[Fraction] | None) -> Step:
 
 
 def _ends(game: Game, i: int) -> Vector:
-    """Radii from 0 to the most kernel i may have, between which its gain is linear, for every action."""
+    """Radii from 0 to the most kernel i may have, between which its gain is linear, for every
+    action.
+    """
     most = min(game.radius / game.weights[i], Fraction(1))
     ends = {Fraction(0), most}
     for groups in game.actions:
@@ -205,13 +229,17 @@ def _ends(game: Game, i: int) -> Vector:
 
 
 def _corners(groups: list[Group], i: int, lo: Fraction, hi: Fraction) -> list[Fraction]:
-    """Corners in (lo, hi), where no probability lies, of the least of the lines of all thresholds."""
+    """Corners in (lo, hi), where no probability lies, of the least of the lines of all
+    thresholds.
+    """
     lines = [_line(groups, i, g.stake, lo) for g in groups]
     corners, (at, slope) = [], min(lines)
     here = lo
     while True:
         crossings = [
-            ((level - at) / (slope - other), other, level) for level, other in lines if other < slope and level > at
+            ((level - at) / (slope - other), other, level)
+            for level, other in lines
+            if other < slope and level > at
         ]
         crossings = [crossing for crossing in crossings if here < lo + crossing[0] < hi]
         if not crossings:
@@ -236,7 +264,9 @@ def _line(groups: list[Group], i: int, tau: Fraction, r: Fraction) -> tuple[Frac
 
 
 def _worth(groups: list[Group], i: int, r: Fraction) -> Fraction:
-    """Best value of a row within r of kernel i's, by its definition: take what may be taken, and give it to the highest."""
+    """Best value of a row within r of kernel i's, by its definition: take what may be taken, and
+    give it to the highest.
+    """
     return sum((m * g.stake for m, g in zip(_row(groups, i, r), groups, strict=True)), Fraction(0))
 
 
@@ -255,7 +285,10 @@ def _row(groups: list[Group], i: int, r: Fraction) -> Vector:
 def _bent(game: Game, radii: Vector) -> list[Vector]:
     rows = [[_row(groups, i, r) for i, r in enumerate(radii)] for groups in game.actions]
     return [
-        [sum((w * row[k] for w, row in zip(game.weights, own, strict=True)), Fraction(0)) for k in range(len(own[0]))]
+        [
+            sum((w * row[k] for w, row in zip(game.weights, own, strict=True)), Fraction(0))
+            for k in range(len(own[0]))
+        ]
         for own in rows
     ]
 
@@ -271,15 +304,18 @@ def fixed_point(
 ) -> tuple[Vector, Vector]:
     """Enclose the fixed point of v ↦ (step(s, v))_s, a contraction of modulus λ: (low, high).
 
-    `chain(s, …)` gives the cost of a step's saddle point and the mass of each next state, times λ. Newton's method:
-    the next iterate is the value of the saddle points; where that does not halve the error, plain steps are taken.
+    `chain(s, …)` gives the cost of a step's saddle point and the mass of each next state, times λ.
+    Newton's method: the next iterate is the value of the saddle points; where that does not halve
+    the error, plain steps are taken.
     """
     v = start
     steps, error = _sweep(step, v, discount)
     patience = 1
     while error > WIDTH * max(map(abs, v)):
         rows = [chain(s, own) for s, own in enumerate(steps)]
-        matrix = [[int(s == t) - m for t, m in enumerate(masses)] for s, (_, masses) in enumerate(rows)]
+        matrix = [
+            [int(s == t) - m for t, m in enumerate(masses)] for s, (_, masses) in enumerate(rows)
+        ]
         trial = rounded(rational.solve(matrix, [cost for cost, _ in rows]))
         trial_steps, trial_error = _sweep(step, trial, discount)
         if trial_error <= error / 2:
@@ -294,7 +330,9 @@ def fixed_point(
     return [x - error for x in v], [x + error for x in v]
 
 
-def _sweep(step: Callable[[int, Vector], Step], v: Vector, discount: Fraction) -> tuple[list[Step], Fraction]:
+def _sweep(
+    step: Callable[[int, Vector], Step], v: Vector, discount: Fraction
+) -> tuple[list[Step], Fraction]:
     steps = [step(s, v) for s in range(len(v))]
     off = max(max(x - own.low, own.high - x) for own, x in zip(steps, v, strict=True))
     return steps, off / (1 - discount)

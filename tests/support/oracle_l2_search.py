@@ -1,14 +1,18 @@
-"""Where the saddle points of `oracle_l2` come from. Nothing here needs to be right: its answers are proved there.
+"""Where the saddle points of `oracle_l2` come from. Nothing here needs to be right: its answers are
+proved there.
 
-A row answers the strength t by y = (ŷ + t z − τ)⁺, with sum 1: the nearest row of its value. While the active groups do not
-change, its value is linear in t and its squared distance is α t² + β. So equations in t have explicit solutions on each piece.
+A row answers the strength t by y = (ŷ + t z − τ)⁺, with sum 1: the nearest row of its value. While
+the active groups do not change, its value is linear in t and its squared distance is α t² + β. So
+equations in t have explicit solutions on each piece.
 
 * **Order 2**: E_a(γ), the least Σ_i w_i |y_ia − ŷ_ia|² that brings action a to γ, is convex with derivative 2 t_a, and
   F is where Σ_a E_a(γ) = θ², by Newton's method from above. The policy is proportional to t.
-* **Order ∞**: F = min_x Σ_i w_i G_i(x), G_i(x) the most kernel i gains within θ against the policy x, with t = κ_i x_a. Equal
-  kernels move alike, as in order 2. Else, copies of an action are played alike, and policies of one or two kinds of action are
-  tried: the derivative along the segment between them has one sign change, and nature mixes her answers from both
-  sides of it. Games that need three kinds stay unsolved.
+* **Order ∞**: F = min_x Σ_i w_i G_i(x), G_i(x) the most kernel i gains within θ against the policy
+x, with t = κ_i x_a. Equal
+  kernels move alike, as in order 2. Else, copies of an action are played alike, and policies of one
+  or two kinds of action are tried: the derivative along the segment between them has one sign
+  change, and nature mixes her answers from both sides of it. Games that need three kinds stay
+  unsolved.
 """
 
 from __future__ import annotations
@@ -30,7 +34,9 @@ Candidate = tuple[Numbers, Tuple, Numbers]
 
 
 class Row(NamedTuple):
-    """One kernel's row of one action, by groups; stakes in units of their range, the highest of the action being 0."""
+    """One kernel's row of one action, by groups; stakes in units of their range, the highest of the
+    action being 0.
+    """
 
     size: Numbers
     stake: Numbers
@@ -76,7 +82,11 @@ def candidates(state: State, policy: Numbers | None) -> Iterator[Candidate]:
     if state.radius == 0:
         nominal = _nominal(state)
         x = [Decimal(int(a == nominal.index(min(nominal)))) for a in range(len(nominal))]
-        yield x, [[list(row.chance) for row in rows] for rows in state.rows], [ZERO] * len(state.weights)
+        yield (
+            x,
+            [[list(row.chance) for row in rows] for rows in state.rows],
+            [ZERO] * len(state.weights),
+        )
     elif not state.each or all(row == rows[0] for rows in state.rows for row in rows):
         yield _joint(state)
     else:
@@ -117,7 +127,9 @@ def answer(row: Row, t: Decimal) -> Answer:
 
 
 def _rising(row: Row, above: Numbers, tie: Decimal) -> tuple[list[bool], Decimal, Decimal]:
-    """Groups with mass for strengths just larger, how many states that are, and their mean stake."""
+    """Groups with mass for strengths just larger, how many states that are, and their mean
+    stake.
+    """
     active = [own > tie for own in above]
     count = sum((k for k, on in zip(row.size, active, strict=True) if on), ZERO)
     total = sum((k * z for k, z, on in zip(row.size, row.stake, active, strict=True) if on), ZERO)
@@ -138,11 +150,19 @@ def _joint(state: State) -> Candidate:
     reached: list = [(ZERO, [])] * len(nominal)
     for _ in range(400):
         reached = [
-            _reach(state, a, gamma - state.cost[a], reached[a][0]) if gamma > own else (ZERO, _at(state, a, ZERO))
+            _reach(state, a, gamma - state.cost[a], reached[a][0])
+            if gamma > own
+            else (ZERO, _at(state, a, ZERO))
             for a, own in enumerate(nominal)
         ]
         push = sum((t for t, _ in reached), ZERO)
-        over = sum((dot(state.weights, [own.square for own in answers]) for _, answers in reached), ZERO) - square
+        over = (
+            sum(
+                (dot(state.weights, [own.square for own in answers]) for _, answers in reached),
+                ZERO,
+            )
+            - square
+        )
         if over <= LAST * square or push == 0 or gamma - over / (2 * push) == gamma:
             break
         gamma -= over / (2 * push)
@@ -158,7 +178,9 @@ def _at(state: State, a: int, t: Decimal) -> list[Answer]:
 
 
 def _reach(state: State, a: int, target: Decimal, start: Decimal) -> tuple[Decimal, list[Answer]]:
-    """Least strength at which the rows of an action have that mean value: tangents to a concave function lead there from the left."""
+    """Least strength at which the rows of an action have that mean value: tangents to a concave
+    function lead there from the left.
+    """
     t, left = start, start == 0
     for _ in range(1000):
         answers = _at(state, a, t)
@@ -183,7 +205,9 @@ def _respond(state: State, x: Numbers, near: Numbers | None = None) -> tuple[Tup
         kappa = [_strength(own, square, k) for own, k in zip(parts, near, strict=True)]
     else:
         every = [
-            (w, x[a], row) for a, rows in enumerate(state.rows) for w, row in zip(state.weights, rows, strict=True)
+            (w, x[a], row)
+            for a, rows in enumerate(state.rows)
+            for w, row in zip(state.weights, rows, strict=True)
         ]
         kappa = [_strength(every, square, near[0])] * N
     rows = [
@@ -193,8 +217,12 @@ def _respond(state: State, x: Numbers, near: Numbers | None = None) -> tuple[Tup
     return rows, kappa
 
 
-def _strength(parts: list[tuple[Decimal, Decimal, Row]], square: Decimal, kappa: Decimal) -> Decimal:
-    """κ at which Σ weight·(distance² of the row at κ x) is as given; a very large one if it never is."""
+def _strength(
+    parts: list[tuple[Decimal, Decimal, Row]], square: Decimal, kappa: Decimal
+) -> Decimal:
+    """κ at which Σ weight·(distance² of the row at κ x) is as given; a very large one if it never
+    is.
+    """
     low, high = ZERO, EDGE**-3
     for _ in range(2000):
         answers = [(w, x, answer(row, kappa * x)) for w, x, row in parts]
@@ -216,7 +244,11 @@ def _mixtures(state: State) -> Iterator[Candidate]:
     """One kind of action, then two kinds."""
     kinds: list[list[int]] = []
     for a, rows in enumerate(state.rows):
-        alike = [kind for kind in kinds if (state.rows[kind[0]], state.cost[kind[0]]) == (rows, state.cost[a])]
+        alike = [
+            kind
+            for kind in kinds
+            if (state.rows[kind[0]], state.cost[kind[0]]) == (rows, state.cost[a])
+        ]
         if alike:
             alike[0].append(a)
         else:
@@ -234,16 +266,23 @@ def _mixtures(state: State) -> Iterator[Candidate]:
         yield x, *_respond(state, x)
     for k in range(len(kinds)):
         for j in range(k):
-            yield _balanced(state, lambda p, k=k, j=j: spread({k: p, j: ONE - p}), kinds[k][0], kinds[j][0])
+            yield _balanced(
+                state, lambda p, k=k, j=j: spread({k: p, j: ONE - p}), kinds[k][0], kinds[j][0]
+            )
 
 
-def _balanced(state: State, policy: Callable[[Decimal], Numbers], one: int, other: int) -> Candidate:
-    """Policy of two kinds at which they cost the same, nature mixing her answers from both sides."""
+def _balanced(
+    state: State, policy: Callable[[Decimal], Numbers], one: int, other: int
+) -> Candidate:
+    """Policy of two kinds at which they cost the same, nature mixing her answers from both
+    sides.
+    """
 
     def look(part: Decimal, near: Numbers | None = None) -> tuple[Decimal, Decimal, Tuple, Numbers]:
         y, kappa = _respond(state, policy(part), near)
         cost = [
-            state.cost[a] + dot(state.weights, [value_of(*own) for own in zip(state.rows[a], y[a], strict=True)])
+            state.cost[a]
+            + dot(state.weights, [value_of(*own) for own in zip(state.rows[a], y[a], strict=True)])
             for a in (one, other)
         ]
         return part, cost[0] - cost[1], y, kappa
@@ -267,7 +306,10 @@ def _balanced(state: State, policy: Callable[[Decimal], Numbers], one: int, othe
     (low, f, first, kappa), (high, g, second, _) = sides
     mix = g / (g - f) if g > f else ONE
     y = [
-        [[mix * p + (1 - mix) * q for p, q in zip(*rows, strict=True)] for rows in zip(*own, strict=True)]
+        [
+            [mix * p + (1 - mix) * q for p, q in zip(*rows, strict=True)]
+            for rows in zip(*own, strict=True)
+        ]
         for own in zip(first, second, strict=True)
     ]
     return policy(low), y, kappa

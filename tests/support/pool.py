@@ -1,4 +1,6 @@
-"""Ray's engine on actors that are kept from one solve to the next: to start one takes longer than to solve a small model."""
+"""Ray's engine on actors that are kept from one solve to the next: to start one takes longer than
+to solve a small model.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,11 @@ class _Taken:
     def options(self, **settings):
         """As Ray has it."""
         method = self._actor.call.options(**settings)
-        return type("Method", (), {"remote": lambda _, *args: method.remote(self._number, self._given, *args)})()
+        return type(
+            "Method",
+            (),
+            {"remote": lambda _, *args: method.remote(self._number, self._given, *args)},
+        )()
 
 
 class PooledEngine(RayEngine):
@@ -58,6 +64,6 @@ class PooledEngine(RayEngine):
 class Pooled(Ray):
     """Ray with seats."""
 
-    def start(self, source, ball, scratch):
+    def start(self, source, ambiguity, scratch):
         """The engine."""
-        return PooledEngine(source, ball, self.workers, self.threads, self.address)
+        return PooledEngine(source, ambiguity, self)

@@ -5,13 +5,19 @@ import math
 import numpy as np
 
 import drmdp
+from drmdp.sets import PAIRS
 
 ORDERS = [("l1", 2), ("l2", 1), ("linf", 2), ("l1", 1.5), ("l2", 3), ("linf", 4)]
 KINDS = ("kl", "burg", "chi2", "tv")
 SETS = [
-    *drmdp.sets.PAIRS, *ORDERS, *(("divergence", kind, around) for kind in KINDS for around in ("mean", "kernels")),
-    *(("reweighting", kind) for kind in (*KINDS, "cvar", "any")), ("intervals",), ("transport", 1), ("transport", math.inf),
-]  # fmt: skip
+    *PAIRS,
+    *ORDERS,
+    *(("divergence", kind, around) for kind in KINDS for around in ("mean", "kernels")),
+    *(("reweighting", kind) for kind in (*KINDS, "cvar", "any")),
+    ("intervals",),
+    ("transport", 1),
+    ("transport", math.inf),
+]
 """Names of the sets that a proof can be about."""
 LAWS = [name for name in SETS if name[0] in ("l1", "l2", "linf", "divergence")]
 """Those that nature may have around laws of events, too."""
@@ -35,9 +41,13 @@ def dealt(seed):
     available = rng.random((S, A)) < 0.8
     available[np.arange(S), rng.integers(A, size=S)] = True
     return drmdp.Model(
-        kernels, discount=float(rng.choice([0, 0.5, 0.9, 0.9999])), weights=weights / weights.sum(), available=available,
-        terminal=(rng.random(S) < 0.15) & (S > 1) & (seed % 4 == 0), **{"rewards" if seed % 5 == 0 else "costs": costs},
-    )  # fmt: skip
+        kernels,
+        discount=float(rng.choice([0, 0.5, 0.9, 0.9999])),
+        weights=weights / weights.sum(),
+        available=available,
+        terminal=(rng.random(S) < 0.15) & (S > 1) & (seed % 4 == 0),
+        **{"rewards" if seed % 5 == 0 else "costs": costs},
+    )
 
 
 def staged(seed, t):
@@ -47,7 +57,9 @@ def staged(seed, t):
     kernels = rng.dirichlet(np.full(S, 0.5), size=(N, S, A))
     kernels[kernels < 0.05] = 0
     kernels /= kernels.sum(axis=-1, keepdims=True)
-    costs = rng.random((S, A, S) if rng.random() < 0.3 else (S, A)) * (np.abs(first.cost_range).max() or 1.0)
+    costs = rng.random((S, A, S) if rng.random() < 0.3 else (S, A)) * (
+        np.abs(first.cost_range).max() or 1.0
+    )
     kind = "rewards" if first.maximise else "costs"
     same = {"discount": first.discount, "terminal": first.terminal, "available": first.available}
     return drmdp.Model(kernels, **same, **{kind: costs})
@@ -58,7 +70,10 @@ def of_events(seed):
     rng = np.random.default_rng(seed)
     S, A, E, N = (int(rng.integers(1, most)) for most in (6, 5, 5, 5))
     C = 1 + seed % 2
-    there, prices = rng.integers(S, size=(S, A, E)), rng.random((S, A, E)) * 10.0 ** rng.integers(-9, 10)
+    there, prices = (
+        rng.integers(S, size=(S, A, E)),
+        rng.random((S, A, E)) * 10.0 ** rng.integers(-9, 10),
+    )
     laws = rng.dirichlet(np.full(E, 0.7), size=(C, N))
     laws[laws < 0.05] = 0
     laws /= laws.sum(axis=-1, keepdims=True)
@@ -78,23 +93,31 @@ def of_events(seed):
     free = seed % 2 == 0
     priced = {kind: prices[:, :, 0]} if free else {"rewards": True} if kind == "rewards" else {}
     return drmdp.Model.from_events(
-        S, A, E, lambda s, a, e: there[s, a, e] if free else (there[s, a, e], prices[s, a, e]), laws if C > 1 else laws[0],
-        discount=float(rng.choice([0, 0.5, 0.9, 0.9999])), weights=weights / weights.sum(), available=available, terminal=ends.tolist(),
-        law=(lambda s, a: (s + a) % 2) if C > 1 else None, **priced,
-    )  # fmt: skip
+        S,
+        A,
+        E,
+        lambda s, a, e: there[s, a, e] if free else (there[s, a, e], prices[s, a, e]),
+        laws if C > 1 else laws[0],
+        discount=float(rng.choice([0, 0.5, 0.9, 0.9999])),
+        weights=weights / weights.sum(),
+        available=available,
+        terminal=ends.tolist(),
+        law=(lambda s, a: (s + a) % 2) if C > 1 else None,
+        **priced,
+    )
 
 
 def around_laws(name, model, seed):
     """A set of laws of events; nothing is known of the costs of events that never happen."""
-    ball = ball_of(name, model, seed)
-    support = ball.support if not model.priced or ball.support == "state" else "observed"
-    made = {"support": support, "rectangular": ball.rectangular, "moves": "events"}
+    ambiguity = ambiguity_of(name, model, seed)
+    support = ambiguity.support if not model.priced or ambiguity.support == "state" else "observed"
+    made = {"support": support, "rectangular": ambiguity.rectangular, "moves": "events"}
     if name[0] == "divergence":
-        return drmdp.Divergence(ball.radius, *name[1:], **made)
-    return drmdp.Wasserstein(ball.radius, *name, **made)
+        return drmdp.Divergence(ambiguity.radius, *name[1:], **made)
+    return drmdp.Wasserstein(ambiguity.radius, *name, **made)
 
 
-def ball_of(name, model, seed):
+def ambiguity_of(name, model, seed):
     """A set of a name around a model, its size and its other settings drawn."""
     rng = np.random.default_rng(seed)
     r, rectangular, support = (
@@ -107,7 +130,9 @@ def ball_of(name, model, seed):
     if name[0] == "divergence":
         return drmdp.Divergence(r, *name[1:], support, rectangular)
     if name[0] == "transport":
-        return drmdp.Wasserstein(r, *name, support, rectangular, ground=_ground(rng, model.n_states))
+        return drmdp.Wasserstein(
+            r, *name, support, rectangular, ground=_ground(rng, model.n_states)
+        )
     if name[0] != "reweighting":
         return drmdp.Wasserstein(r, *name, support=support, rectangular=rectangular)
     if name[1] in ("cvar", "any"):
@@ -134,7 +159,9 @@ TASKS = ("solve", "evaluate", "solve helped", "evaluate helped", "plan")
 
 
 STAGES, EVENTS = "stages", "events"
-"""And of more: stages with models, sets and costs of their own; laws of events, for the sets that these may have."""
+"""And of more: stages with models, sets and costs of their own; laws of events, for the sets that
+these may have.
+"""
 
 
 def tasks_of(name):
@@ -153,42 +180,60 @@ def found(name, seed, task="solve"):
     if task == STAGES:
         return _staged(name, seed)
     rng, model = np.random.default_rng(seed), of_events(seed) if task == EVENTS else dealt(seed)
-    ball = around_laws(name, model, seed) if task == EVENTS else ball_of(name, model, seed)
+    ambiguity = (
+        around_laws(name, model, seed) if task == EVENTS else ambiguity_of(name, model, seed)
+    )
     nature = "cooperative" if task.endswith("helped") else "adversarial"
     if task == EVENTS:
         task = ("solve", "evaluate", "plan")[seed % 3]
     if task.startswith("solve"):
-        return model, drmdp.solve(model, ball, nature=nature)
+        return model, drmdp.solve(model, ambiguity, nature=nature)
     if task == "plan":
         final = np.where(model.terminal, 0.0, rng.normal(size=model.n_states) * (seed % 3))
-        rate, nature = [None, 1.0, 0.3][seed % 3], drmdp.sets.base.NATURES[seed % 2 if ball.moves == "states" else 0]
-        plan = drmdp.finite_horizon(model, ball, 1 + seed % 4, final, discount=rate, nature=nature)
-        return model, plan if seed % 5 else drmdp.evaluate(model, ball, plan)
-    policy = np.where(model.available, rng.random(model.available.shape) * (rng.random(model.available.shape) < 0.7), 0)
+        rate, nature = (
+            [None, 1.0, 0.3][seed % 3],
+            drmdp.sets.base.NATURES[seed % 2 if ambiguity.moves == "states" else 0],
+        )
+        plan = drmdp.finite_horizon(
+            model, ambiguity, 1 + seed % 4, final, discount=rate, nature=nature
+        )
+        return model, plan if seed % 5 else drmdp.evaluate(model, ambiguity, plan)
+    policy = np.where(
+        model.available,
+        rng.random(model.available.shape) * (rng.random(model.available.shape) < 0.7),
+        0,
+    )
     policy += np.where(policy.sum(axis=1, keepdims=True) > 0, 0, model.available)
     policy = policy / np.where(model.terminal, 1.0, policy.sum(axis=1))[:, None]
-    return model, drmdp.evaluate(model, ball, policy, nature=nature)
+    return model, drmdp.evaluate(model, ambiguity, policy, nature=nature)
 
 
 def _staged(name, seed):
     rng, T = np.random.default_rng(seed), 1 + seed % 3
     models = [staged(seed, t) for t in range(T)] if seed % 4 else [dealt(seed)] * T
     names = [name, *(SETS[int(rng.integers(len(SETS)))] for _ in range(T - 1))]
-    balls = [ball_of(own, model, seed + t) for t, (own, model) in enumerate(zip(names, models, strict=True))]
+    balls = [
+        ambiguity_of(own, model, seed + t)
+        for t, (own, model) in enumerate(zip(names, models, strict=True))
+    ]
     first, costs = models[0], None
     if seed % 2:
         shape = first.available.shape
         costs = rng.random((T, *shape, shape[0]) if seed % 3 == 0 else (T, *shape)) * (
             np.abs(first.cost_range).max() or 1
         )
-    plan = drmdp.finite_horizon(models, balls, costs=costs, nature=drmdp.sets.base.NATURES[seed // 2 % 2])
+    plan = drmdp.finite_horizon(
+        models, balls, costs=costs, nature=drmdp.sets.base.NATURES[seed // 2 % 2]
+    )
     return models, plan if seed % 5 else drmdp.evaluate(
         models, balls, plan, costs=costs, nature=plan.settings["nature"]
     )
 
 
 def written(name, seed, folder, task="solve"):
-    """Solve a problem and write its model and its proof; returns the result, and the paths of the proof and of what it is checked against."""
+    """Solve a problem and write its model and its proof; returns the result, and the paths of the
+    proof and of what it is checked against.
+    """
     model, result = found(name, seed, task)
     proof = folder / f"{seed}.proof"
     result.proof(proof)

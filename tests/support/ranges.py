@@ -1,4 +1,6 @@
-"""Models with every feature, for solvers that take them range by range, and what two answers are compared by."""
+"""Models with every feature, for solvers that take them range by range, and what two answers are
+compared by.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ LARGE = 2100
 def digest(solution):
     """SHA-256 of lower, upper and policy."""
     parts = (solution.lower, solution.upper, solution.policy)
-    return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
+    return hashlib.sha256(
+        b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+    ).hexdigest()
 
 
 def _rows(rng, S, A, N, listed=5):
@@ -27,9 +31,16 @@ def _rows(rng, S, A, N, listed=5):
         row[:] = np.sort(row[0] + np.arange(listed)) % S if np.unique(row).size < listed else row
     start = np.arange(0, S * A * listed + 1, listed)
     return [
-        sparse.csr_array((rng.dirichlet(np.ones(listed), S * A).ravel(), np.sort(columns, axis=1).ravel(), start), (S * A, S))
+        sparse.csr_array(
+            (
+                rng.dirichlet(np.ones(listed), S * A).ravel(),
+                np.sort(columns, axis=1).ravel(),
+                start,
+            ),
+            (S * A, S),
+        )
         for _ in range(N)
-    ]  # fmt: skip
+    ]
 
 
 def model(*features, S=37, A=3, N=3, seed=0, discount=0.9):
@@ -54,7 +65,10 @@ def model(*features, S=37, A=3, N=3, seed=0, discount=0.9):
     if "float32" in features:
         given["dtype"] = np.float32
     if "named" in features:
-        given |= {"states": [f"place {s}" for s in range(S)], "actions": [f"go {a}" for a in range(A)]}
+        given |= {
+            "states": [f"place {s}" for s in range(S)],
+            "actions": [f"go {a}" for a in range(A)],
+        }
     if "initial" in features:
         given["initial"] = rng.dirichlet(np.ones(S))
     if "dense" in features:
@@ -72,7 +86,15 @@ FEATURES = {
     "weights with zeros": ("zero weights",),
     "float32": ("float32",),
     "named states": ("named", "rewards", "float32"),
-    "everything": ("terminal", "unavailable", "rewards", "zero weights", "next", "named", "initial"),
+    "everything": (
+        "terminal",
+        "unavailable",
+        "rewards",
+        "zero weights",
+        "next",
+        "named",
+        "initial",
+    ),
     "everything listed": ("terminal", "unavailable", "zero weights", "seen", "float32", "initial"),
 }
 """Features that are tried together, by what the test is called."""

@@ -1,16 +1,19 @@
-"""Exact robust values of tiny problems, in rational arithmetic: the oracle that no rounding can excuse.
+"""Exact robust values of tiny problems, in rational arithmetic: the oracle that no rounding can
+excuse.
 
 For the polyhedral balls, ("l1" | "linf", 1 | inf), one robust Bellman step at a state is a linear program,
 
     F(v)_s = max γ   s.t.   γ ≤ Σ_i w_i y_ia·z_a for every available action a,   (y_1, …, y_N) in the ball of s,
 
-with z_a = c(s, a, ·) + λ v, since nature's maximum and the agent's minimum may be exchanged; the multipliers of the
-γ rows are the agent's policy. Every number is the exact rational value of the stored float, and the rows of the
-kernels and the weights must sum to 1 as rationals. F is a monotone contraction, so F(low) ≥ low proves low ≤ v* and
-F(high) ≤ high proves v* ≤ high; v* itself is in general irrational (F is piecewise rational, not piecewise linear).
+with z_a = c(s, a, ·) + λ v, since nature's maximum and the agent's minimum may be exchanged; the
+multipliers of the γ rows are the agent's policy. Every number is the exact rational value of the
+stored float, and the rows of the kernels and the weights must sum to 1 as rationals. F is a
+monotone contraction, so F(low) ≥ low proves low ≤ v* and F(high) ≤ high proves v* ≤ high; v* itself
+is in general irrational (F is piecewise rational, not piecewise linear).
 
-Values are costs to the agent, who minimises: for a model built from rewards they are the negatives of the user's.
-Nothing here uses the package beyond reading the attributes of `Model` and `Wasserstein`.
+Values are costs to the agent, who minimises: for a model built from rewards they are the negatives
+of the user's. Nothing here uses the package beyond reading the attributes of `Model` and
+`Wasserstein`.
 """
 
 from __future__ import annotations
@@ -47,20 +50,25 @@ class Optimum(NamedTuple):
     dual: Vector
 
 
-def maximise(objective: Sequence[Fraction], rows: Sequence[Row], bounds: Sequence[Fraction]) -> Optimum:
+def maximise(
+    objective: Sequence[Fraction], rows: Sequence[Row], bounds: Sequence[Fraction]
+) -> Optimum:
     """Solve max c·x s.t. A x ≤ b, x ≥ 0 exactly, for b ≥ 0; rows map a column to its coefficient.
 
-    Simplex method from the feasible x = 0 with Bland's rule, which cannot cycle, on a condensed tableau. A row
+    Simplex method from the feasible x = 0 with Bland's rule, which cannot cycle, on a condensed
+    tableau. A row
 
         Σ_j a_j x_j + scale·(its basic variable) = right-hand side         (j over the nonbasic variables)
 
-    is kept as the integers [a_0, …, a_(n−1), right-hand side, scale] without common factor; scale > 0. The last row
-    is the objective. Variables are numbered x_0, …, x_(n−1), then the slacks.
+    is kept as the integers [a_0, …, a_(n−1), right-hand side, scale] without common factor; scale >
+    0. The last row is the objective. Variables are numbered x_0, …, x_(n−1), then the slacks.
     """
     n, m = len(objective), len(rows)
     if min(bounds, default=0) < 0:
         raise ValueError("bounds must not be negative: the method starts at x = 0")
-    tableau = [_integers([row.get(j, 0) for j in range(n)], b) for row, b in zip(rows, bounds, strict=True)]
+    tableau = [
+        _integers([row.get(j, 0) for j in range(n)], b) for row, b in zip(rows, bounds, strict=True)
+    ]
     tableau.append(_integers([-c for c in objective], 0))
     nonbasic, basic = list(range(n)), list(range(n, n + m))
     while True:
@@ -68,7 +76,11 @@ def maximise(objective: Sequence[Fraction], rows: Sequence[Row], bounds: Sequenc
         if not falling:
             break
         j = min(falling, key=nonbasic.__getitem__)
-        limits = [(Fraction(row[n], row[j]), basic[r], r) for r, row in enumerate(tableau[:-1]) if row[j] > 0]
+        limits = [
+            (Fraction(row[n], row[j]), basic[r], r)
+            for r, row in enumerate(tableau[:-1])
+            if row[j] > 0
+        ]
         if not limits:
             raise ValueError("the linear program is unbounded")
         r = min(limits)[2]
@@ -85,9 +97,15 @@ def maximise(objective: Sequence[Fraction], rows: Sequence[Row], bounds: Sequenc
 
 
 def verified(
-    objective: Sequence[Fraction], rows: Sequence[Row], bounds: Sequence[Fraction], primal: Vector, dual: Vector
+    objective: Sequence[Fraction],
+    rows: Sequence[Row],
+    bounds: Sequence[Fraction],
+    primal: Vector,
+    dual: Vector,
 ) -> Optimum:
-    """Prove that `primal` and `dual` are optimal for the program of `maximise`: feasible, and of equal value."""
+    """Prove that `primal` and `dual` are optimal for the program of `maximise`: feasible, and of
+    equal value.
+    """
     reduced = list(objective)  # c − Aᵀ·dual
     slack = list(bounds)  # b − A·primal
     for i, row in enumerate(rows):
@@ -153,16 +171,18 @@ class _Problem:
 
 
 class _Step(NamedTuple):
-    """F(v) at one state and a saddle point: the policy and the mean kernel Σ_i w_i y_i, by available action."""
+    """F(v) at one state and a saddle point: the policy and the mean kernel Σ_i w_i y_i, by
+    available action.
+    """
 
     value: Fraction
     policy: Vector
     kernel: list[Vector]
 
 
-def _problem(model: drmdp.Model, ball: drmdp.Wasserstein) -> _Problem:
-    if (ball.metric, ball.order) not in PAIRS:
-        raise ValueError(f"({ball.metric!r}, {ball.order!r}) is not polyhedral")
+def _problem(model: drmdp.Model, ambiguity: drmdp.Wasserstein) -> _Problem:
+    if (ambiguity.metric, ambiguity.order) not in PAIRS:
+        raise ValueError(f"({ambiguity.metric!r}, {ambiguity.order!r}) is not polyhedral")
     S, A = model.n_states, model.n_actions
     used = [i for i in range(model.n_kernels) if model.weights[i] > 0]
     weights = [_fraction(model.weights[i]) for i in used]
@@ -171,7 +191,7 @@ def _problem(model: drmdp.Model, ball: drmdp.Wasserstein) -> _Problem:
     given = model.kernels
     kernels = [_dense(given[i], (S, A, S)) for i in used]
     costs = _dense(model.costs, (S, A, S))
-    radii = np.broadcast_to(ball.radius, S)
+    radii = np.broadcast_to(ambiguity.radius, S)
 
     def state(s: int) -> _State | None:
         if model.terminal[s]:
@@ -180,16 +200,23 @@ def _problem(model: drmdp.Model, ball: drmdp.Wasserstein) -> _Problem:
         rows = [[[_fraction(p) for p in kernel[s, a]] for a in actions] for kernel in kernels]
         if any(sum(row) != 1 for own in rows for row in own):
             raise ValueError(f"state {s} has a row that does not sum to 1 exactly")
-        seen = [{t for t in range(S) if any(own[k][t] > 0 for own in rows)} for k in range(len(actions))]
-        places = {"observed": seen, "state": [set().union(*seen)] * len(seen), "all": [set(range(S))] * len(seen)}
-        allowed = [sorted(own) for own in places[ball.support]]
+        seen = [
+            {t for t in range(S) if any(own[k][t] > 0 for own in rows)} for k in range(len(actions))
+        ]
+        places = {
+            "observed": seen,
+            "state": [set().union(*seen)] * len(seen),
+            "all": [set(range(S))] * len(seen),
+        }
+        allowed = [sorted(own) for own in places[ambiguity.support]]
         paid = [
-            [_fraction(costs[s, a, t]) if t in allowed[k] else None for t in range(S)] for k, a in enumerate(actions)
+            [_fraction(costs[s, a, t]) if t in allowed[k] else None for t in range(S)]
+            for k, a in enumerate(actions)
         ]
         return _State(actions, rows, paid, allowed, _fraction(radii[s]))
 
     states = [state(s) for s in range(S)]
-    return _Problem(states, weights, _fraction(model.discount), ball.metric, ball.order)
+    return _Problem(states, weights, _fraction(model.discount), ambiguity.metric, ambiguity.order)
 
 
 def _dense(given: Any, shape: tuple[int, int, int]) -> np.ndarray:
@@ -208,7 +235,10 @@ def _step(problem: _Problem, s: int, v: Vector) -> _Step:
     own = problem.states[s]
     if own is None:
         return _Step(Fraction(0), [], [])
-    stakes = [{t: own.costs[k][t] + problem.discount * v[t] for t in allowed} for k, allowed in enumerate(own.allowed)]
+    stakes = [
+        {t: own.costs[k][t] + problem.discount * v[t] for t in allowed}
+        for k, allowed in enumerate(own.allowed)
+    ]
     # γ ≥ 0 in the program, and it must not bind: then complementarity makes the policy sum to 1
     level = min(min(z.values()) for z in stakes) - 1
     objective, rows, bounds, moves = _program(problem, own, stakes, level)
@@ -229,9 +259,9 @@ def _program(
 ) -> tuple[Vector, list[Row], Vector, dict[tuple[int, int, int, int], int]]:
     """Maximise γ over γ, distances d_i and the mass m_ia(t, u) ≥ 0 that nature moves from t to u.
 
-    Every y_ia is ŷ_ia with Σ_u m_ia(t, u) ≤ ŷ_ia(t) moved, without passing on what came in, and then the ℓ1
-    distance is 2 Σ m; other ways of moving only make that sum larger. Columns: γ, d_1, …, d_N, then the moves.
-    Rows: γ for each action first.
+    Every y_ia is ŷ_ia with Σ_u m_ia(t, u) ≤ ŷ_ia(t) moved, without passing on what came in, and
+    then the ℓ1 distance is 2 Σ m; other ways of moving only make that sum larger. Columns: γ, d_1,
+    …, d_N, then the moves. Rows: γ for each action first.
     """
     one, n = Fraction(1), len(problem.weights)
     keys = [
@@ -251,8 +281,14 @@ def _program(
         bounds.append(bound)
 
     for k, z in enumerate(stakes):
-        nominal = sum(w * own.kernels[i][k][t] * z[t] for i, w in enumerate(problem.weights) for t in own.allowed[k])
-        gains = {j: problem.weights[i] * (z[t] - z[u]) for (i, a, t, u), j in moves.items() if a == k}
+        nominal = sum(
+            w * own.kernels[i][k][t] * z[t]
+            for i, w in enumerate(problem.weights)
+            for t in own.allowed[k]
+        )
+        gains = {
+            j: problem.weights[i] * (z[t] - z[u]) for (i, a, t, u), j in moves.items() if a == k
+        }
         at_most({0: one, **gains}, nominal - level)
     for i in range(n):
         for k, row in enumerate(own.kernels[i]):
@@ -266,7 +302,10 @@ def _program(
                     at_most({1 + i: -one} | lost, Fraction(0))
                     at_most({1 + i: -one} | {j: -a for j, a in lost.items()}, Fraction(0))
         if problem.metric == "l1":
-            at_most({1 + i: -one} | {j: 2 * one for (who, *_), j in moves.items() if who == i}, Fraction(0))
+            at_most(
+                {1 + i: -one} | {j: 2 * one for (who, *_), j in moves.items() if who == i},
+                Fraction(0),
+            )
         if problem.order == math.inf:
             at_most({1 + i: one}, own.radius)
     if problem.order == 1:
@@ -277,19 +316,22 @@ def _program(
 # ---------------------------------------------------------------------- the oracle
 
 
-def bellman(model: drmdp.Model, ball: drmdp.Wasserstein, v: Sequence[Fraction]) -> Vector:
-    """F(v), exactly; 0 in terminal states. Other states see `v` as it is, also where it is that of a terminal one."""
-    problem = _problem(model, ball)
+def bellman(model: drmdp.Model, ambiguity: drmdp.Wasserstein, v: Sequence[Fraction]) -> Vector:
+    """F(v), exactly; 0 in terminal states. Other states see `v` as it is, also where it is that of
+    a terminal one.
+    """
+    problem = _problem(model, ambiguity)
     return [_step(problem, s, list(v)).value for s in range(model.n_states)]
 
 
-def optimum(model: drmdp.Model, ball: drmdp.Wasserstein) -> tuple[Vector, Vector]:
+def optimum(model: drmdp.Model, ambiguity: drmdp.Wasserstein) -> tuple[Vector, Vector]:
     """Return (low, high) with low ≤ v* ≤ high, proven, and high − low ≤ WIDTH.
 
-    Newton's method: the next iterate is the value of the pair of strategies that is optimal at this one. Where that
-    fails to halve the residual, plain steps F, which always converge, are taken instead, more each time.
+    Newton's method: the next iterate is the value of the pair of strategies that is optimal at this
+    one. Where that fails to halve the residual, plain steps F, which always converge, are taken
+    instead, more each time.
     """
-    problem = _problem(model, ball)
+    problem = _problem(model, ambiguity)
     v = [Fraction(0)] * model.n_states
     steps, shift = _sweep(problem, v)
     patience = 1
@@ -310,7 +352,9 @@ def optimum(model: drmdp.Model, ball: drmdp.Wasserstein) -> tuple[Vector, Vector
     high = [x + e for x, e in zip(v, shifts, strict=True)]
     for s in range(model.n_states):
         if _step(problem, s, low).value < low[s] or _step(problem, s, high).value > high[s]:
-            raise ArithmeticError(f"not an enclosure at state {s}: F is not a monotone contraction?")
+            raise ArithmeticError(
+                f"not an enclosure at state {s}: F is not a monotone contraction?"
+            )
     return low, high
 
 
@@ -340,7 +384,9 @@ def _pair_value(problem: _Problem, steps: list[_Step]) -> Vector:
 
 
 def solve(matrix: Sequence[Vector], right: Vector) -> Vector:
-    """Solve a square system with a dominant diagonal, as I − λP has: no row interchange is needed."""
+    """Solve a square system with a dominant diagonal, as I − λP has: no row interchange is
+    needed.
+    """
     rows = [[*row, b] for row, b in zip(matrix, right, strict=True)]
     for k in range(len(rows)):
         rows[k] = [a / rows[k][k] for a in rows[k]]
@@ -357,9 +403,11 @@ DISCOUNTS = (0, 1 / 2, 3 / 4, 7 / 8, 15 / 16, 127 / 128)
 
 
 def cases(n: int, seed: int) -> Iterator[tuple[str, drmdp.Model, drmdp.Wasserstein]]:
-    """Yield n tiny problems with dyadic data, as (name, model, ball); the k-th depends on seed and k only.
+    """Yield n tiny problems with dyadic data, as (name, model, ball); the k-th depends on seed and
+    k only.
 
-    The four balls take turns, and so do the kinds of radius; everything else is drawn, and told by the name.
+    The four balls take turns, and so do the kinds of radius; everything else is drawn, and told by
+    the name.
     """
     for k in range(n):
         rng = np.random.default_rng([seed, k])
@@ -367,23 +415,38 @@ def cases(n: int, seed: int) -> Iterator[tuple[str, drmdp.Model, drmdp.Wasserste
         S, A = [(1, 2), (2, 1), (2, 2), (2, 3), (3, 2), (3, 2), (3, 3)][rng.integers(7)]
         N = int(rng.integers(1, 4))
         model, features = _model(rng, S, A, N)
-        support = "observed" if model.costs_missing else str(rng.choice(["observed", "state", "all", "all"]))
+        support = (
+            "observed"
+            if model.costs_missing
+            else str(rng.choice(["observed", "state", "all", "all"]))
+        )
         kind = RADII[k // 4 % len(RADII)]
         radius = _radius(rng, kind, model, drmdp.Wasserstein(0, metric, order, support))
-        ball = drmdp.Wasserstein(radius, metric, order, support)
+        ambiguity = drmdp.Wasserstein(radius, metric, order, support)
         shape = f"S{S}A{A}N{N}-discount{model.discount:g}"
-        yield "-".join([f"{seed}.{k}", metric, f"{order}", kind, shape, support, *features]), model, ball
+        yield (
+            "-".join([f"{seed}.{k}", metric, f"{order}", kind, shape, support, *features]),
+            model,
+            ambiguity,
+        )
 
 
 def _model(rng: np.random.Generator, S: int, A: int, N: int) -> tuple[drmdp.Model, list[str]]:
     features = {
         name
         for name, chance in {
-            "weights": 0.6, "unavailable": 0.3, "terminal": 0.25, "next-costs": 0.4, "ties": 0.2,
-            "deterministic": 0.2, "rewards": 0.2, "sparse": 0.2, "missing-costs": 0.15,
+            "weights": 0.6,
+            "unavailable": 0.3,
+            "terminal": 0.25,
+            "next-costs": 0.4,
+            "ties": 0.2,
+            "deterministic": 0.2,
+            "rewards": 0.2,
+            "sparse": 0.2,
+            "missing-costs": 0.15,
         }.items()
         if rng.random() < chance
-    }  # fmt: skip
+    }
     if N == 1:
         features -= {"weights"}
     elif N == 3:
@@ -394,7 +457,9 @@ def _model(rng: np.random.Generator, S: int, A: int, N: int) -> tuple[drmdp.Mode
         features -= {"unavailable"}
     if "missing-costs" in features:
         features |= {"next-costs"}
-    kernels = np.array([_row(rng, S, "deterministic" in features) for _ in range(N * S * A)]).reshape(N, S, A, S)
+    kernels = np.array(
+        [_row(rng, S, "deterministic" in features) for _ in range(N * S * A)]
+    ).reshape(N, S, A, S)
     costs = rng.integers(-32, 33, size=(S, A, S) if "next-costs" in features else (S, A)) / 16
     if "ties" in features:
         costs = np.sign(costs)
@@ -433,9 +498,11 @@ def _row(rng: np.random.Generator, S: int, deterministic: bool) -> np.ndarray:
     return row
 
 
-def _radius(rng: np.random.Generator, kind: str, model: drmdp.Model, ball: drmdp.Wasserstein) -> Any:
+def _radius(
+    rng: np.random.Generator, kind: str, model: drmdp.Model, ambiguity: drmdp.Wasserstein
+) -> Any:
     """Draw a radius, read against the saturation of the model; dyadic like the data."""
-    full = ball.saturation(model)
+    full = ambiguity.saturation(model)
     return {
         "zero": 0.0,
         "small": 2.0 ** -rng.integers(4, 12),

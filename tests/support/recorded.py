@@ -1,6 +1,8 @@
-"""Calls of the compiled routines, recorded while problems are solved, and repeated by any build of them: `python recorded.py MODULE CALLS [HOW]`.
+"""Calls of the compiled routines, recorded while problems are solved, and repeated by any build of
+them: `python recorded.py MODULE CALLS [HOW]`.
 
-A repetition needs NumPy and nothing of drmdp. It goes over all states at once, one by one, by threes, or in two threads at a time.
+A repetition needs NumPy and nothing of drmdp. It goes over all states at once, one by one, by
+threes, or in two threads at a time.
 """
 
 import copy
@@ -52,9 +54,17 @@ def record(work):
     import drmdp
     from drmdp import _native
 
-    parts = [part.name for part in pkgutil.walk_packages(drmdp.__path__, "drmdp.") if "__main__" not in part.name]
+    parts = [
+        part.name
+        for part in pkgutil.walk_packages(drmdp.__path__, "drmdp.")
+        if "__main__" not in part.name
+    ]
     recorder = Recorder(_native)
-    places = [module for module in map(importlib.import_module, parts) if vars(module).get("_native") is _native]
+    places = [
+        module
+        for module in map(importlib.import_module, parts)
+        if vars(module).get("_native") is _native
+    ]
     try:
         for module in places:
             module._native = recorder
@@ -66,30 +76,36 @@ def record(work):
 
 
 def calls_of(n, seed=0):
-    """Calls for n problems of every set that is compiled ahead, in double and in single precision."""
+    """Calls for n problems of every set that is compiled ahead, in double and in single
+    precision.
+    """
     import decks
     from drmdp import instances
-    from drmdp.bellman.exact import ExactOperator, family_of
-    from drmdp.bellman.fingerprint import fingerprint
-    from drmdp.bellman.native import NativeFamily
+    from drmdp.operators.exact import ExactOperator
+    from drmdp.operators.fingerprint import fingerprint
+    from drmdp.operators.native import NativeFamily, family_of
     from drmdp.solvers.problem import Problem
 
     def work():
         for name in decks.SETS:
             for number, case in enumerate(decks.deck(name, n, seed)):
-                ball = case.ball.fitted(case.model)
-                if not isinstance(family_of(ball), NativeFamily):
+                ambiguity = case.ambiguity.fitted(case.model)
+                if not isinstance(family_of(ambiguity), NativeFamily):
                     break
-                model = case.model.astype("float32") if number % 4 == 3 and name != "intervals" else case.model
+                model = (
+                    case.model.astype("float32")
+                    if number % 4 == 3 and name != "intervals"
+                    else case.model
+                )
                 for policy in (None, decks.any_policy(np.random.default_rng(number), model)):
-                    problem = Problem(ExactOperator(model, ball, 1))
+                    problem = Problem(ExactOperator(model, ambiguity, 1))
                     for value in (case.value, case.value * 0.9, case.value):
                         np.asarray(problem.proved(value, policy).kernel)
         small = instances.perturb(instances.garnet(4, 2), 2)
         for own in decks.SETS.values():
-            ball = own.make(small, 0.2, "observed")
-            if isinstance(family_of(ball), NativeFamily):
-                fingerprint(ball)
+            ambiguity = own.make(small, 0.2, "observed")
+            if isinstance(family_of(ambiguity), NativeFamily):
+                fingerprint(ambiguity)
         first_order(instances.perturb(instances.garnet(9, 3), 3))
         chains()
 
@@ -99,9 +115,9 @@ def calls_of(n, seed=0):
 def chains():
     """Systems of all sizes, laws of events, and lists of distances."""
     import drmdp
-    from drmdp.bellman.mean_law import MeanLawOperator
     from drmdp.core import vectors
     from drmdp.criteria import linear
+    from drmdp.operators.nominal import MeanLawOperator
 
     for size in (12, 90):
         model = drmdp.instances.perturb(drmdp.instances.garnet(size, 2), 2)
@@ -110,7 +126,13 @@ def chains():
     linear.direct(0.9 * np.eye(90) + 0.1 * np.eye(90, k=1), 0.9, np.arange(90.0))
     laws = np.random.default_rng(0).dirichlet(np.ones(7), 3)
     stock = drmdp.Model.from_events(
-        40, 2, 7, lambda s, a, e: np.clip(s + a - e, 0, 39), laws, discount=0.9, costs=np.ones((40, 2))
+        40,
+        2,
+        7,
+        lambda s, a, e: np.clip(s + a - e, 0, 39),
+        laws,
+        discount=0.9,
+        costs=np.ones((40, 2)),
     )
     drmdp.solve(stock, drmdp.Wasserstein(0.1))
     mean_law = MeanLawOperator(stock)
@@ -126,13 +148,18 @@ def first_order(model):
 
     for pair in drmdp.sets.PAIRS:
         for support in ("observed", "all"):
-            ball = drmdp.Wasserstein(0.1, *pair, support)
+            ambiguity = drmdp.Wasserstein(0.1, *pair, support)
             for dtype in ("float64", "float32"):
-                drmdp.solve(model.astype(dtype), ball, drmdp.FirstOrder.fast(keep_kernels=True), max_iters=4)
+                drmdp.solve(
+                    model.astype(dtype),
+                    ambiguity,
+                    drmdp.FirstOrder.fast(keep_kernels=True),
+                    max_iters=4,
+                )
     for setup in ("entropy", "entropy-both"):
-        drmdp.solve(model, ball, drmdp.FirstOrder(setup=setup), max_iters=4)
+        drmdp.solve(model, ambiguity, drmdp.FirstOrder(setup=setup), max_iters=4)
     point = np.stack([model.kernels[k, 0] + k for k in range(3)])
-    drmdp.project(point, model.kernels[:, 0], ball, [0.5, 0.5, 0])
+    drmdp.project(point, model.kernels[:, 0], ambiguity, [0.5, 0.5, 0])
 
 
 def repeat(module, calls, how="whole"):

@@ -1,7 +1,7 @@
 """Data that round the wrong way.
 
-Random rounding errors cancel, so data are *biased*: number by number, of several candidates the one is taken whose rounding goes
-the wrong way most.
+Random rounding errors cancel, so data are *biased*: number by number, of several candidates the one
+is taken whose rounding goes the wrong way most.
 """
 
 import math
@@ -10,7 +10,9 @@ import numpy as np
 
 
 def biased(rng, n, sign, block=None):
-    """Positive numbers whose sum, computed in blocks one after the other, is off in the direction `sign` by about n/8 ulps."""
+    """Positive numbers whose sum, computed in blocks one after the other, is off in the direction
+    `sign` by about n/8 ulps.
+    """
     found, total, part = np.empty(n), 0.0, 0.0
     for k in range(n):
         if block and k % block == 0:
@@ -25,7 +27,8 @@ def biased(rng, n, sign, block=None):
 
 
 def uneven(rng, K, sign, u):
-    """A row of K entries for which Σ ŷ u, summed in blocks and divided by the sum of the row, is off in the direction `sign`; u is 0 or −1.
+    """A row of K entries for which Σ ŷ u, summed in blocks and divided by the sum of the row, is
+    off in the direction `sign`; u is 0 or −1.
 
     Both sums are off, in opposite directions.
     """

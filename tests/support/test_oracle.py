@@ -1,4 +1,6 @@
-"""The oracle for large models is checked by hand, against `rational` and `reference`, and against itself on smaller ones."""
+"""The oracle for large models is checked by hand, against `rational` and `reference`, and against
+itself on smaller ones.
+"""
 
 import math
 from decimal import Decimal, localcontext
@@ -17,7 +19,9 @@ import reference
 from drmdp.sets import PAIRS
 from lumped import Lumped, apart, false_bounds
 
-EVERY_PAIR = pytest.mark.parametrize("pair", PAIRS, ids=[f"{metric}-{order:g}" for metric, order in PAIRS])
+EVERY_PAIR = pytest.mark.parametrize(
+    "pair", PAIRS, ids=[f"{metric}-{order:g}" for metric, order in PAIRS]
+)
 
 
 def funnel(S, pair, radius, other=0.51, discount=0.99):
@@ -29,10 +33,12 @@ def funnel(S, pair, radius, other=0.51, discount=0.99):
 
 
 def by_hand(S, pair, radius, other, discount):
-    """Values of the three kinds of the funnel: c + λ m/(1 − λ), m the most that one step can be made to cost.
+    """Values of the three kinds of the funnel: c + λ m/(1 − λ), m the most that one step can be
+    made to cost.
 
-    ℓ1 moves the mass θ/2 to state 0, ℓ∞ moves θ. ℓ2 moves along the stakes minus their mean: mass leaves state 1 in
-    the proportion 1 of which state 0 gets `rise` and each of the others `rise` − (1 − other), all positive if `other` is more than half.
+    ℓ1 moves the mass θ/2 to state 0, ℓ∞ moves θ. ℓ2 moves along the stakes minus their mean: mass
+    leaves state 1 in the proportion 1 of which state 0 gets `rise` and each of the others `rise` −
+    (1 − other), all positive if `other` is more than half.
     """
     theta, c, lam = Decimal(radius), Decimal(other), Decimal(discount)
     if pair[0] == "l2":
@@ -58,18 +64,25 @@ def test_the_funnel_by_hand(pair, S):
 
 
 def test_steps_are_those_of_the_rational_oracle():
-    """The program over pieces against the one over moves of mass, exactly, every state being of its own kind."""
+    """The program over pieces against the one over moves of mass, exactly, every state being of its
+    own kind.
+    """
     rng = np.random.default_rng(0)
-    for name, model, ball in rational.cases(72, seed=5):
-        value = [Fraction(int(v), 8) for v in np.where(model.terminal, 0, rng.integers(-20, 20, model.n_states))]
-        exact = rational.bellman(model, ball, value)
-        assert apart(model, ball).bellman(value) == (exact, exact), name
+    for name, model, ambiguity in rational.cases(72, seed=5):
+        value = [
+            Fraction(int(v), 8)
+            for v in np.where(model.terminal, 0, rng.integers(-20, 20, model.n_states))
+        ]
+        exact = rational.bellman(model, ambiguity, value)
+        assert apart(model, ambiguity).bellman(value) == (exact, exact), name
 
 
 def test_fixed_points_are_those_of_the_rational_oracle():
-    for name, model, ball in rational.cases(24, seed=6):
-        low, high = apart(model, ball).optimum()
-        for below, above, least, most in zip(low, high, *rational.optimum(model, ball), strict=True):
+    for name, model, ambiguity in rational.cases(24, seed=6):
+        low, high = apart(model, ambiguity).optimum()
+        for below, above, least, most in zip(
+            low, high, *rational.optimum(model, ambiguity), strict=True
+        ):
             assert below <= most, name
             assert least <= above, name
 
@@ -79,17 +92,17 @@ def test_fixed_points_are_those_of_the_rational_oracle():
 def test_steps_are_those_of_the_reference(pair, n):
     """A program that is solved here by pieces is solved there by cvxpy, and both are proved."""
     unproved = 0
-    for name, model, ball, value in cases.cases(pair, n, seed=9):
+    for name, model, ambiguity, value in cases.cases(pair, n, seed=9):
         if model.n_kernels * model.n_actions * model.n_states > 40:
             continue  # the exact programs take seconds
         try:
-            low, high = apart(model, ball).bellman(value)
+            low, high = apart(model, ambiguity).bellman(value)
         except oracle_l2.Unproved:
             unproved += 1
             continue
-        off = reference.tolerance(model, ball, value, 1e-14)
+        off = reference.tolerance(model, ambiguity, value, 1e-14)
         for s in range(model.n_states):
-            found = reference.solve_state(model, ball, value, s)
+            found = reference.solve_state(model, ambiguity, value, s)
             assert float(low[s]) <= found.value + found.gap / 2 + off[s], name
             assert float(high[s]) >= found.value - found.gap / 2 - off[s], name
     assert unproved <= (3 if pair == ("l2", math.inf) else 0)
@@ -98,7 +111,10 @@ def test_steps_are_those_of_the_reference(pair, n):
 def kinds(rng, pair, support):
     """Four kinds of 1, 2, 1 and 3 states, two kernels, two actions."""
     sizes = np.array([1, 2, 1, 3])
-    kernels = rng.dirichlet(np.ones(4), (2, 4, 2)) * (rng.random((2, 4, 2, 4)) < 0.8) + 0.05 * np.eye(4)[0]
+    kernels = (
+        rng.dirichlet(np.ones(4), (2, 4, 2)) * (rng.random((2, 4, 2, 4)) < 0.8)
+        + 0.05 * np.eye(4)[0]
+    )
     kernels /= (kernels * sizes).sum(axis=3, keepdims=True)
     radius = rng.uniform(0.02, 0.6, 4)
     weights = np.array([0.3, 0.7])
@@ -108,16 +124,27 @@ def kinds(rng, pair, support):
 @EVERY_PAIR
 @pytest.mark.parametrize("support", ["all", "observed"])
 def test_states_of_a_kind_may_be_told_apart(pair, support):
-    """The same model with every state of its own kind has the same values: what makes the oracle fit for large models."""
+    """The same model with every state of its own kind has the same values: what makes the oracle
+    fit for large models.
+    """
     rng = np.random.default_rng(1)
     problem, value, policy = kinds(rng, pair, support), rng.random(4), rng.dirichlet(np.ones(2), 4)
     small = Lumped(
-        np.ones(7, dtype=int), problem.kernels[:, problem.kind][:, :, :, problem.kind], problem.costs[problem.kind],
-        problem.discount, pair, problem.radius[problem.kind], support, problem.weights,
-    )  # fmt: skip
+        np.ones(7, dtype=int),
+        problem.kernels[:, problem.kind][:, :, :, problem.kind],
+        problem.costs[problem.kind],
+        problem.discount,
+        pair,
+        problem.radius[problem.kind],
+        support,
+        problem.weights,
+    )
     for g in (1, 3):
         s = problem.first[g]
-        ours, theirs = problem.step(g, fractions(value)), small.step(s, fractions(value[problem.kind]))
+        ours, theirs = (
+            problem.step(g, fractions(value)),
+            small.step(s, fractions(value[problem.kind])),
+        )
         assert max(ours.low, theirs.low) <= min(ours.high, theirs.high)
         fixed = problem.step(g, fractions(value), policy)
         theirs = small.step(s, fractions(value[problem.kind]), policy[problem.kind])
@@ -131,17 +158,21 @@ def fractions(v):
 
 @EVERY_PAIR
 def test_the_model_of_kinds_is_the_model_that_is_meant(pair):
-    """What the package is given, read back state by state, is the problem of which the oracle speaks."""
+    """What the package is given, read back state by state, is the problem of which the oracle
+    speaks.
+    """
     rng = np.random.default_rng(2)
     for is_sparse in (True, False):
         problem = kinds(rng, pair, "observed").at(is_sparse=is_sparse, dtype="float32")
         value = rng.random(4)
-        whole = apart(problem.model, problem.ball)
+        whole = apart(problem.model, problem.ambiguity)
         assert problem.model.is_sparse == is_sparse
         for s in (0, 2, 6):
             ours = problem.step(problem.kind[s], fractions(value))
             theirs = whole.step(s, fractions(problem.expand(value)))
-            assert float(theirs.low - ours.high) < 1e-14  # its rows are divided by their sums in float64
+            assert (
+                float(theirs.low - ours.high) < 1e-14
+            )  # its rows are divided by their sums in float64
             assert float(ours.low - theirs.high) < 1e-14
 
 
@@ -161,7 +192,9 @@ def test_proofs_hold_for_any_candidate(order):
             context.prec = 60
             state, base, unit = oracle_l2._normalised(game)
             for _ in range(10):
-                y = [[decimals(rng.normal(0.2, 1, 4).clip(-0.1)) for _ in range(2)] for _ in range(2)]
+                y = [
+                    [decimals(rng.normal(0.2, 1, 4).clip(-0.1)) for _ in range(2)] for _ in range(2)
+                ]
                 mu = decimals(10 ** rng.uniform(-3, 1, 2))
                 mu = mu if order == math.inf else [mu[0]] * 2
                 tau = [decimals(rng.normal(0, 1, 2)) for _ in range(2)]
@@ -172,7 +205,9 @@ def test_proofs_hold_for_any_candidate(order):
 
 
 def test_an_unfinished_search_proves_nothing(monkeypatch):
-    game, _, _ = kinds(np.random.default_rng(4), ("l2", 2), "all").game(0, [Fraction(g) for g in range(4)])
+    game, _, _ = kinds(np.random.default_rng(4), ("l2", 2), "all").game(
+        0, [Fraction(g) for g in range(4)]
+    )
     found = next(oracle_l2_search.candidates(oracle_l2._normalised(game)[0], None))
     nominal = [[list(row.chance) for row in rows] for rows in oracle_l2._normalised(game)[0].rows]
     monkeypatch.setattr(oracle_l2, "candidates", lambda *_: [(found[0], nominal, found[2])])
@@ -196,6 +231,6 @@ def test_the_package_agrees_on_small_problems(pair):
     for support in ("all", "observed"):
         problem = kinds(rng, pair, support)
         low, high = problem.optimum()
-        found = drmdp.solve(problem.model, problem.ball, tol=1e-8)
+        found = drmdp.solve(problem.model, problem.ambiguity, tol=1e-8)
         assert np.abs(found.value[problem.first] - [float(v) for v in low]).max() < 1e-8
         assert false_bounds(found.lower[problem.first], found.upper[problem.first], low, high) == []

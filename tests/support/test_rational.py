@@ -1,4 +1,6 @@
-"""The oracle is checked by hand, against scipy, and against enumeration; what it proves itself, it proves exactly."""
+"""The oracle is checked by hand, against scipy, and against enumeration; what it proves itself, it
+proves exactly.
+"""
 
 import itertools
 import math
@@ -20,10 +22,14 @@ OFTEN = 40
 def dealt(some):
     """Cases as parameters."""
     marks = {True: [], False: pytest.mark.fuzz}
-    return [pytest.param(*case[1:], id=case[0], marks=marks[k < OFTEN]) for k, case in enumerate(CASES) if some(case)]
+    return [
+        pytest.param(*case[1:], id=case[0], marks=marks[k < OFTEN])
+        for k, case in enumerate(CASES)
+        if some(case)
+    ]
 
 
-EVERY_CASE = pytest.mark.parametrize(("model", "ball"), dealt(lambda case: True))
+EVERY_CASE = pytest.mark.parametrize(("model", "ambiguity"), dealt(lambda case: True))
 
 
 # ---------------------------------------------------------------------- linear programs
@@ -39,7 +45,9 @@ def program(rng):
 def maximise(c, A, b, denominator=1):
     """Hand integer data, all divided by `denominator`, to the exact method."""
     rows = [{j: Fraction(int(a), denominator) for j, a in enumerate(row) if a} for row in A]
-    return rational.maximise([Fraction(int(x), denominator) for x in c], rows, [Fraction(int(x)) for x in b])
+    return rational.maximise(
+        [Fraction(int(x), denominator) for x in c], rows, [Fraction(int(x)) for x in b]
+    )
 
 
 def test_linear_programs_agree_with_scipy():
@@ -52,7 +60,9 @@ def test_linear_programs_agree_with_scipy():
         if reference.status == 0:
             ours = maximise(c, A, b, denominator=3)
             assert float(ours.value) == pytest.approx(-reference.fun, abs=1e-9)
-            assert float(ours.value) == pytest.approx(float(c / 3 @ np.array(ours.primal, dtype=float)), abs=1e-12)
+            assert float(ours.value) == pytest.approx(
+                float(c / 3 @ np.array(ours.primal, dtype=float)), abs=1e-12
+            )
         else:
             with pytest.raises(ValueError, match="unbounded"):
                 maximise(c, A, b, denominator=3)
@@ -66,7 +76,8 @@ def test_linear_program_by_hand():
 
 
 def test_bland_rule_ends_where_the_usual_one_cycles():
-    # Beale's example: from the slack basis the largest-coefficient rule returns to it after six degenerate pivots
+    # Beale's example: from the slack basis the largest-coefficient rule returns to it after six
+    # degenerate pivots
     c = [Fraction(3, 4), Fraction(-20), Fraction(1, 2), Fraction(-6)]
     A = [[Fraction(1, 4), -8, -1, 9], [Fraction(1, 2), -12, Fraction(-1, 2), 3], [0, 0, 1, 0]]
     rows = [{j: Fraction(a) for j, a in enumerate(row) if a} for row in A]
@@ -101,10 +112,11 @@ def test_wrong_solutions_are_not_verified(primal, dual, rule):
 
 
 def trap(stay, radius, pair, weights=None, **options):
-    """State 0 is free and leads to state 1, which costs 1 a step for ever, with probability 1 − stay of each kernel.
+    """State 0 is free and leads to state 1, which costs 1 a step for ever, with probability 1 −
+    stay of each kernel.
 
-    The discount is 1/2, so the trap is worth 2, and if nature makes every action lead there with probability q,
-    state 0 is worth v = ((1 − q)·v + 2q)/2 = 2q/(1 + q). `stay` is (N, A).
+    The discount is 1/2, so the trap is worth 2, and if nature makes every action lead there with
+    probability q, state 0 is worth v = ((1 − q)·v + 2q)/2 = 2q/(1 + q). `stay` is (N, A).
     """
     stay = np.asarray(stay, dtype=float)
     kernels = np.zeros((len(stay), 2, stay.shape[1], 2))
@@ -124,7 +136,8 @@ def trap(stay, radius, pair, weights=None, **options):
         ([[1, 1]], ("linf", 1), Fraction(1, 2)),
         # unequal actions: 1/8 and 0, with 1/4 to hand out, are brought to 3/16 each
         ([[7 / 8, 1]], ("l1", 1), Fraction(3, 16)),
-        # a kernel of weight 1/4 is already in the trap; the other one moves by what its weight 3/4 allows
+        # a kernel of weight 1/4 is already in the trap; the other one moves by what its weight 3/4
+        # allows
         ([[0], [1]], ("l1", 1), Fraction(1, 4) + Fraction(1, 4)),
         ([[0], [1]], ("l1", math.inf), Fraction(1, 4) + Fraction(3, 4) * Fraction(1, 4)),
         ([[0], [1]], ("linf", 1), Fraction(1, 4) + Fraction(1, 2)),
@@ -132,27 +145,28 @@ def trap(stay, radius, pair, weights=None, **options):
     ],
 )
 def test_trap_by_hand(stay, pair, q):
-    model, ball = trap(stay, 0.5, pair, weights=[0.25, 0.75] if len(stay) == 2 else None)
+    model, ambiguity = trap(stay, 0.5, pair, weights=[0.25, 0.75] if len(stay) == 2 else None)
     exact = [2 * q / (1 + q), Fraction(2)]
-    assert rational.bellman(model, ball, exact) == exact
-    enclosed(exact, *rational.optimum(model, ball))
+    assert rational.bellman(model, ambiguity, exact) == exact
+    enclosed(exact, *rational.optimum(model, ambiguity))
 
 
 def test_unavailable_actions_use_no_budget_and_terminal_states_are_worth_nothing():
     # as the first trap, with a second action that cannot be played
-    model, ball = trap([[1, 1]], 0.5, ("l1", 1), available={0: [0]})
-    enclosed([Fraction(2, 5), Fraction(2)], *rational.optimum(model, ball))
+    model, ambiguity = trap([[1, 1]], 0.5, ("l1", 1), available={0: [0]})
+    enclosed([Fraction(2, 5), Fraction(2)], *rational.optimum(model, ambiguity))
     # the trap ends the process: nature gains nothing by moving there, and cannot move out
-    model, ball = trap([[1, 1]], 0.5, ("l1", 1), terminal=[1])
-    assert rational.optimum(model, ball) == ([0, 0], [0, 0])
-    assert rational.bellman(model, ball, [Fraction(2), Fraction(7)])[1] == 0
+    model, ambiguity = trap([[1, 1]], 0.5, ("l1", 1), terminal=[1])
+    assert rational.optimum(model, ambiguity) == ([0, 0], [0, 0])
+    assert rational.bellman(model, ambiguity, [Fraction(2), Fraction(7)])[1] == 0
 
 
 def test_an_irrational_value():
     """Two actions with different worst next states, worth 2 and 1: v is a root of 9v² − 15v + 2.
 
-    Nature moves masses f and 1/4 − f such that both actions cost v/2 + f(2 − v)/2 = v/2 + (1/4 − f)(1 − v)/2, hence
-    v/2 = (1/4)·(2 − v)(1 − v)/(2·(3 − 2v)). Reaching state 1 by the second action is repaid by a reward.
+    Nature moves masses f and 1/4 − f such that both actions cost v/2 + f(2 − v)/2 = v/2 + (1/4 −
+    f)(1 − v)/2, hence v/2 = (1/4)·(2 − v)(1 − v)/(2·(3 − 2v)). Reaching state 1 by the second
+    action is repaid by a reward.
     """
     kernels = np.zeros((3, 2, 3))
     kernels[range(3), :, range(3)] = 1
@@ -168,18 +182,22 @@ def test_an_irrational_value():
 
 @pytest.mark.parametrize("pair", rational.PAIRS, ids=str)
 def test_a_game_on_which_newton_alone_cycles(pair):
-    """Nature is free: F(v) = min(5 + 3v/4, max(3 + 3v/4, 16)) = v at 16, where the process ends for a cost of 16.
+    """Nature is free: F(v) = min(5 + 3v/4, max(3 + 3v/4, 16)) = v at 16, where the process ends for
+    a cost of 16.
 
-    Newton's method goes from 0 to 20 (by the first action), on to 12 (by the second one) and back to 20.
+    Newton's method goes from 0 to 20 (by the first action), on to 12 (by the second one) and back
+    to 20.
     """
     kernels = np.zeros((2, 2, 2))
     kernels[:, :, 0] = 1
     costs = np.zeros((2, 2, 2))
     costs[0] = [[5, 0], [3, 16]]
     model = drmdp.Model(kernels, costs=costs, discount=0.75, terminal=[1])
-    ball = drmdp.Wasserstein(4, *pair, support="all")
-    assert [rational.bellman(model, ball, [Fraction(v), Fraction(0)])[0] for v in (0, 20, 12, 16)] == [5, 18, 14, 16]
-    enclosed([Fraction(16), Fraction(0)], *rational.optimum(model, ball))
+    ambiguity = drmdp.Wasserstein(4, *pair, support="all")
+    assert [
+        rational.bellman(model, ambiguity, [Fraction(v), Fraction(0)])[0] for v in (0, 20, 12, 16)
+    ] == [5, 18, 14, 16]
+    enclosed([Fraction(16), Fraction(0)], *rational.optimum(model, ambiguity))
 
 
 def enclosed(exact, low, high):
@@ -190,19 +208,21 @@ def enclosed(exact, low, high):
 # ---------------------------------------------------------------------- against scipy
 
 
-def literal_step(model, ball, value):
+def literal_step(model, ambiguity, value):
     """F(v) by HiGHS, the ball written as it is defined, with variables γ, y_iat, |y_iat − ŷ_iat| and d_i."""
     out = np.zeros(model.n_states)
     for s in np.flatnonzero(~model.terminal):
         own = model.available[s]
         near = model.blocks.dense(s, s + 1)[0][own].transpose(1, 0, 2)  # (N, A, S)
-        allowed = ball.allowed(model, s, s + 1)[0][own]
+        allowed = ambiguity.allowed(model, s, s + 1)[0][own]
         z = np.where(allowed, model.stakes(value, s, s + 1)[0][own], 0)
-        out[s] = literal_program(near, allowed, z, model.weights, ball.radii(model)[s], ball)
+        out[s] = literal_program(
+            near, allowed, z, model.weights, ambiguity.radii(model)[s], ambiguity
+        )
     return out
 
 
-def literal_program(near, allowed, z, weights, radius, ball):
+def literal_program(near, allowed, z, weights, radius, ambiguity):
     N, A, S = near.shape
     index = np.arange(1, 1 + 2 * N * A * S + N)
     y, gap = index[: 2 * N * A * S].reshape(2, N, A, S)
@@ -221,14 +241,14 @@ def literal_program(near, allowed, z, weights, radius, ball):
     for at in np.ndindex(N, A, S):
         at_most(near[at], (y[at], 1), (gap[at], -1))
         at_most(-near[at], (y[at], -1), (gap[at], -1))
-        if ball.metric == "linf":
+        if ambiguity.metric == "linf":
             at_most(0, (gap[at], 1), (d[at[0]], -1))
     for i in range(N):
-        if ball.metric == "l1":
+        if ambiguity.metric == "l1":
             at_most(0, (gap[i], 1), (d[i], -1))
-        if ball.order == math.inf and weights[i] > 0:
+        if ambiguity.order == math.inf and weights[i] > 0:
             at_most(radius, (d[i], 1))
-    if ball.order == 1:
+    if ambiguity.order == 1:
         at_most(radius, (d, weights))
     sums = np.zeros((N * A, 1 + index.size))
     for k, columns in enumerate(y.reshape(N * A, S)):
@@ -244,33 +264,37 @@ def literal_program(near, allowed, z, weights, radius, ball):
 
 
 @EVERY_CASE
-def test_bellman_agrees_with_scipy(model, ball):
+def test_bellman_agrees_with_scipy(model, ambiguity):
     rng = np.random.default_rng(1)
     v = rng.integers(-100, 101, size=model.n_states) / 16
-    exact = rational.bellman(model, ball, [Fraction(x) for x in v])
-    assert np.array(exact, dtype=float) == pytest.approx(literal_step(model, ball, v), abs=1e-8)
+    exact = rational.bellman(model, ambiguity, [Fraction(x) for x in v])
+    assert np.array(exact, dtype=float) == pytest.approx(
+        literal_step(model, ambiguity, v), abs=1e-8
+    )
 
 
 @EVERY_CASE
-def test_enclosures_hold_a_fixed_point_of_scipy(model, ball):
-    low, high = rational.optimum(model, ball)
+def test_enclosures_hold_a_fixed_point_of_scipy(model, ambiguity):
+    low, high = rational.optimum(model, ambiguity)
     enclosed([None] * model.n_states, low, high)
     assert all(low[s] == high[s] == 0 for s in np.flatnonzero(model.terminal))
     v = np.array(low, dtype=float)
-    assert v == pytest.approx(literal_step(model, ball, v), abs=1e-8 * (1 - model.discount))
+    assert v == pytest.approx(literal_step(model, ambiguity, v), abs=1e-8 * (1 - model.discount))
 
 
-@pytest.mark.parametrize(("model", "ball"), dealt(lambda case: 0 < case[1].discount <= 0.5))
-def test_enclosures_agree_with_value_iteration(model, ball):
+@pytest.mark.parametrize(("model", "ambiguity"), dealt(lambda case: 0 < case[1].discount <= 0.5))
+def test_enclosures_agree_with_value_iteration(model, ambiguity):
     v = np.zeros(model.n_states)
     for _ in range(32):  # 2⁻³²·|v*|, and |v*| ≤ 4
-        v = literal_step(model, ball, v)
-    assert v == pytest.approx(np.array(rational.optimum(model, ball)[0], dtype=float), abs=1e-8)
+        v = literal_step(model, ambiguity, v)
+    assert v == pytest.approx(
+        np.array(rational.optimum(model, ambiguity)[0], dtype=float), abs=1e-8
+    )
 
 
 @EVERY_CASE
-def test_steps_return_a_saddle_point(model, ball):
-    problem = rational._problem(model, ball)
+def test_steps_return_a_saddle_point(model, ambiguity):
+    problem = rational._problem(model, ambiguity)
     v = [Fraction(5 * t - 4, 8) for t in range(model.n_states)]
     for s in np.flatnonzero(~model.terminal):
         value, policy, kernel = rational._step(problem, s, v)
@@ -289,12 +313,19 @@ def test_steps_return_a_saddle_point(model, ball):
 
 
 @pytest.mark.parametrize(
-    "model", [pytest.param(model, id=name) for name, model, ball in CASES if np.max(ball.radius) == 0]
+    "model",
+    [
+        pytest.param(model, id=name)
+        for name, model, ambiguity in CASES
+        if np.max(ambiguity.radius) == 0
+    ],
 )
 @pytest.mark.parametrize("pair", rational.PAIRS, ids=str)
 def test_radius_zero_is_the_mdp_of_the_mean_kernel(model, pair):
     S = model.n_states
-    mean = sum(Fraction(w) * fractions(k, model) for w, k in zip(model.weights, model.kernels, strict=True))
+    mean = sum(
+        Fraction(w) * fractions(k, model) for w, k in zip(model.weights, model.kernels, strict=True)
+    )
     costs = np.nan_to_num(model.costs) if isinstance(model.costs, np.ndarray) else model.costs
     paid = (mean * fractions(costs, model)).sum(axis=2)
     choices = [np.flatnonzero(own) if own.any() else [None] for own in model.available]
@@ -304,34 +335,43 @@ def test_radius_zero_is_the_mdp_of_the_mean_kernel(model, pair):
         right = [Fraction(0)] * S
         for s, a in enumerate(policy):
             if a is not None:
-                matrix[s] = [x - Fraction(model.discount) * p for x, p in zip(matrix[s], mean[s, a], strict=True)]
+                matrix[s] = [
+                    x - Fraction(model.discount) * p
+                    for x, p in zip(matrix[s], mean[s, a], strict=True)
+                ]
                 right[s] = paid[s, a]
         values.append(rational.solve(matrix, right))
         assert [sum(x * v for x, v in zip(row, values[-1], strict=True)) for row in matrix] == right
     exact = [min(own) for own in zip(*values, strict=True)]
-    ball = drmdp.Wasserstein(0, *pair, "observed")
-    assert rational.bellman(model, ball, exact) == exact
-    enclosed(exact, *rational.optimum(model, ball))
+    ambiguity = drmdp.Wasserstein(0, *pair, "observed")
+    assert rational.bellman(model, ambiguity, exact) == exact
+    enclosed(exact, *rational.optimum(model, ambiguity))
 
 
 def fractions(array, model):
     """Kernel or costs as an (S, A, S) array of Fractions."""
     array = array.toarray() if hasattr(array, "toarray") else array
     array = array[:, :, None] if array.ndim == 2 and array.shape == model.available.shape else array
-    array = np.broadcast_to(array.reshape(*model.available.shape, -1), (*model.available.shape, model.n_states))
+    array = np.broadcast_to(
+        array.reshape(*model.available.shape, -1), (*model.available.shape, model.n_states)
+    )
     return np.vectorize(Fraction, otypes=[object])(array)
 
 
 @pytest.mark.parametrize(
-    ("model", "ball"),
-    [pytest.param(*case[1:], id=case[0]) for case in CASES if re.search("saturating|beyond", case[0])],
+    ("model", "ambiguity"),
+    [
+        pytest.param(*case[1:], id=case[0])
+        for case in CASES
+        if re.search("saturating|beyond", case[0])
+    ],
 )
-def test_beyond_saturation_the_worst_next_state_is_certain(model, ball):
+def test_beyond_saturation_the_worst_next_state_is_certain(model, ambiguity):
     v = [Fraction(3 * t - 4, 8) for t in range(model.n_states)]
     z = model.stakes(np.array(v, dtype=float), 0, model.n_states)  # exact: short dyadic numbers
-    worst = np.where(ball.allowed(model, 0, model.n_states), z, -np.inf).max(axis=2)
+    worst = np.where(ambiguity.allowed(model, 0, model.n_states), z, -np.inf).max(axis=2)
     expected = np.where(model.terminal, 0, np.where(model.available, worst, np.inf).min(axis=1))
-    assert rational.bellman(model, ball, v) == expected.tolist()
+    assert rational.bellman(model, ambiguity, v) == expected.tolist()
 
 
 # ---------------------------------------------------------------------- cases and bad input
@@ -339,9 +379,11 @@ def test_beyond_saturation_the_worst_next_state_is_certain(model, ball):
 
 def test_cases_are_reproducible_and_cover_what_they_promise():
     again = list(rational.cases(10, seed=0))
-    assert [(name, model, ball) for name, model, ball in CASES[:10]] == again
+    assert [(name, model, ambiguity) for name, model, ambiguity in CASES[:10]] == again
     assert [model for _, model, _ in rational.cases(10, seed=1)] != [model for _, model, _ in again]
-    assert len({(ball.pair, name.split("-")[3]) for name, _, ball in CASES}) == 4 * len(rational.RADII)
+    assert len({(ambiguity.pair, name.split("-")[3]) for name, _, ambiguity in CASES}) == 4 * len(
+        rational.RADII
+    )
     facts = {
         "unavailable": lambda m, b: not m.available[~m.terminal].all(),
         "terminal": lambda m, b: m.terminal.any(),
@@ -355,7 +397,9 @@ def test_cases_are_reproducible_and_cover_what_they_promise():
         "S3A3N3": lambda m, b: (m.n_states, m.n_actions, m.n_kernels) == (3, 3, 3),
     }
     for feature, fact in facts.items():
-        assert any(feature in name and fact(model, ball) for name, model, ball in CASES), feature
+        assert any(
+            feature in name and fact(model, ambiguity) for name, model, ambiguity in CASES
+        ), feature
     assert any((model.weights == 0).any() for _, model, _ in CASES)
 
 
@@ -363,12 +407,14 @@ def test_data_that_is_not_exact_is_refused():
     rows = np.full((1, 1, 1), 1.0)
     with pytest.raises(ValueError, match="not polyhedral"):
         rational.bellman(
-            drmdp.Model(rows, costs=[0.0], discount=0.5), drmdp.Wasserstein(1, support="all"), [Fraction(0)]
+            drmdp.Model(rows, costs=[0.0], discount=0.5),
+            drmdp.Wasserstein(1, support="all"),
+            [Fraction(0)],
         )
-    ball = drmdp.Wasserstein(1, "l1", 1, support="all")
+    ambiguity = drmdp.Wasserstein(1, "l1", 1, support="all")
     thirds = drmdp.Model([rows] * 3, costs=[0.0], discount=0.5)
     with pytest.raises(ValueError, match="weights do not sum"):
-        rational.bellman(thirds, ball, [Fraction(0)])
+        rational.bellman(thirds, ambiguity, [Fraction(0)])
     tenths = drmdp.Model(np.full((2, 1, 2), [0.1, 0.9]), costs=[0.0, 0.0], discount=0.5)
     with pytest.raises(ValueError, match="state 0 has a row"):
-        rational.optimum(tenths, ball)
+        rational.optimum(tenths, ambiguity)

@@ -27,8 +27,12 @@ def listed(n_kernels=1):
     y[..., 4] = 0
     y[..., 0] = 1 - y[..., 1:].sum(axis=-1)
     y[:, 4, :] = np.eye(5)[4]
-    matrix = sparse.csr_array(np.where(y.any(axis=0), np.arange(50.0).reshape(5, 2, 5) - 20, 0).reshape(10, 5))
-    return Model([sparse.csr_array(kernel.reshape(10, 5)) for kernel in y], rewards=matrix, discount=0.5)
+    matrix = sparse.csr_array(
+        np.where(y.any(axis=0), np.arange(50.0).reshape(5, 2, 5) - 20, 0).reshape(10, 5)
+    )
+    return Model(
+        [sparse.csr_array(kernel.reshape(10, 5)) for kernel in y], rewards=matrix, discount=0.5
+    )
 
 
 def known_everywhere(n_kernels=1):
@@ -58,8 +62,14 @@ def variety():
 
 
 def same_kernels(found, model):
-    """Assert that kernels and what belongs to them agree bit by bit; also for a terminal state's rows, which are none."""
-    assert (found.n_states, found.n_actions, found.n_kernels) == (model.n_states, model.n_actions, model.n_kernels)
+    """Assert that kernels and what belongs to them agree bit by bit; also for a terminal state's
+    rows, which are none.
+    """
+    assert (found.n_states, found.n_actions, found.n_kernels) == (
+        model.n_states,
+        model.n_actions,
+        model.n_kernels,
+    )
     for name in ("indptr", "indices", "data"):
         np.testing.assert_array_equal(getattr(found.blocks, name), getattr(model.blocks, name))
     for name in ("available", "terminal", "weights"):

@@ -1,4 +1,6 @@
-"""Transport by its definition: one linear program a state over the plans of all N kernels, and problems with every degeneracy we know."""
+"""Transport by its definition: one linear program a state over the plans of all N kernels, and
+problems with every degeneracy we know.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,19 @@ from scipy.optimize import linprog
 import drmdp
 from cases import cases
 
-GROUNDS = ("dense", "dense", "metric", "line", "grid", "sparse", "zeros", "ties", "far", "discrete", "alone")
+GROUNDS = (
+    "dense",
+    "dense",
+    "metric",
+    "line",
+    "grid",
+    "sparse",
+    "zeros",
+    "ties",
+    "far",
+    "discrete",
+    "alone",
+)
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
@@ -62,17 +76,26 @@ def dealt(order, n, seed=0, rectangular="s"):
     for number, case in enumerate(cases(("l1", order), n, seed)):
         rng, S = np.random.default_rng([seed, number]), case.model.n_states
         ground = ground_of(rng, GROUNDS[number % len(GROUNDS)], S)
-        ball = drmdp.Wasserstein(1.0, "transport", order, case.ball.support, rectangular, ground=ground)
-        if ball.ground.free and case.ball.support == "all" and case.model.costs_missing:
+        ambiguity = drmdp.Wasserstein(
+            1.0, "transport", order, case.ambiguity.support, rectangular, ground=ground
+        )
+        if ambiguity.ground.free and case.ambiguity.support == "all" and case.model.costs_missing:
             continue
-        widest = case.ball.saturation(case.model).max()
-        part = np.asarray(case.ball.radius) / (widest if widest > 0 else 1.0)
-        radius = part * (ball.saturation(case.model).max() or 1.0)
-        yield case.model, ball.with_radius(radius if radius.ndim else float(radius)), case.value, dense(ground, S)
+        widest = case.ambiguity.saturation(case.model).max()
+        part = np.asarray(case.ambiguity.radius) / (widest if widest > 0 else 1.0)
+        radius = part * (ambiguity.saturation(case.model).max() or 1.0)
+        yield (
+            case.model,
+            ambiguity.with_radius(radius if radius.ndim else float(radius)),
+            case.value,
+            dense(ground, S),
+        )
 
 
 def worst(D, rows, allowed, z, w, radius, order, x=None):
-    """max_y min_a Σ_i w_i y_ia·z_a, or Σ_a x_a …, of one state: rows (A, N, S), allowed and z (A, S); a budget for all actions."""
+    """max_y min_a Σ_i w_i y_ia·z_a, or Σ_a x_a …, of one state: rows (A, N, S), allowed and z (A,
+    S); a budget for all actions.
+    """
     A = rows.shape[0]
     z = np.where(allowed, z, 0.0)
     low, span = z.min(), max(np.ptp(z), 1e-300)
@@ -84,11 +107,14 @@ def worst(D, rows, allowed, z, w, radius, order, x=None):
     cost = D[j, k] / unit
     key = np.ravel_multi_index((a, i, j), rows.shape)
     places = np.unique(key)
-    equal = sparse.csr_array((np.ones(E), (np.searchsorted(places, key), np.arange(E))), shape=(places.size, E + 1))
+    equal = sparse.csr_array(
+        (np.ones(E), (np.searchsorted(places, key), np.arange(E))), shape=(places.size, E + 1)
+    )
     groups = i if order == math.inf else np.zeros(E, dtype=int)
     limits = [
         sparse.csr_array(
-            (cost * (1 if order == math.inf else w[i]), (groups, np.arange(E))), shape=(groups.max() + 1, E + 1)
+            (cost * (1 if order == math.inf else w[i]), (groups, np.arange(E))),
+            shape=(groups.max() + 1, E + 1),
         )
     ]
     right = [np.full(groups.max() + 1, radius / unit)]
@@ -105,27 +131,45 @@ def worst(D, rows, allowed, z, w, radius, order, x=None):
         objective[:E] = -x[a] * gain
     bounds = [(0, None)] * E + [(None, None)]
     found = linprog(
-        objective, sparse.vstack(limits), np.concatenate(right), equal, rows.ravel()[places], bounds, options=TIGHT
+        objective,
+        sparse.vstack(limits),
+        np.concatenate(right),
+        equal,
+        rows.ravel()[places],
+        bounds,
+        options=TIGHT,
     )
     assert found.status == 0, found.message
     return low + span * -found.fun
 
 
-def wanted(model, ball, value, D, policy=None):
+def wanted(model, ambiguity, value, D, policy=None):
     """F at v, or F^x, by that program, (S,)."""
     used = model.weights > 0
-    w, out, stakes = model.weights[used], np.zeros(model.n_states), model.stakes(value, 0, model.n_states)
-    radii = ball.radii(model).reshape(model.n_states, -1)
+    w, out, stakes = (
+        model.weights[used],
+        np.zeros(model.n_states),
+        model.stakes(value, 0, model.n_states),
+    )
+    radii = ambiguity.radii(model).reshape(model.n_states, -1)
     for s in np.flatnonzero(~model.terminal):
         own = np.flatnonzero(model.available[s])
         rows = model.blocks.dense(s, s + 1)[0][own][:, used]
-        allowed = ball.allowed(model, s, s + 1)[0][own]
+        allowed = ambiguity.allowed(model, s, s + 1)[0][own]
         x = None if policy is None else policy[s][own]
-        if not ball.by_pair:
-            out[s] = worst(D, rows, allowed, stakes[s][own], w, radii[s, 0], ball.order, x)
+        if not ambiguity.by_pair:
+            out[s] = worst(D, rows, allowed, stakes[s][own], w, radii[s, 0], ambiguity.order, x)
             continue
         each = [
-            worst(D, rows[[n]], allowed[[n]], stakes[s][own][[n]], w, radii[s, min(a, radii.shape[1] - 1)], ball.order)
+            worst(
+                D,
+                rows[[n]],
+                allowed[[n]],
+                stakes[s][own][[n]],
+                w,
+                radii[s, min(a, radii.shape[1] - 1)],
+                ambiguity.order,
+            )
             for n, a in enumerate(own)
         ]
         out[s] = min(each) if x is None else x @ np.array(each)

@@ -48,7 +48,9 @@ def write_sheets(path, sheets, dates=(), hidden=()):
         + "</Relationships>",
         "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{RELATIONS}"><sheets>{listed}</sheets></workbook>',
         "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{PACKAGE}/relationships">'
-        + "".join(relation.format(f"r{k}", "worksheet", f"worksheets/sheet{k}.xml") for k in numbers)
+        + "".join(
+            relation.format(f"r{k}", "worksheet", f"worksheets/sheet{k}.xml") for k in numbers
+        )
         + relation.format("r0", "styles", "styles.xml")
         + "</Relationships>",
         "xl/styles.xml": f'<styleSheet xmlns="{MAIN}"><cellXfs count="2"><xf numFmtId="0"/>'

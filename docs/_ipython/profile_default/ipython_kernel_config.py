@@ -1,6 +1,8 @@
-"""Kernels that execute pages speak over a local socket of their own; what they say about that is no warning of ours.
+"""Kernels that execute pages speak over a local socket of their own; what they say about that is no
+warning of ours.
 
-Pages do not show what takes long: that depends on the machine. Pictures have no ground of their own, so that they suit a light and a dark page.
+Pages do not show what takes long: that depends on the machine. Pictures have no ground of their
+own, so that they suit a light and a dark page.
 """
 
 CLEAR = (1.0, 1.0, 1.0, 0.0)
@@ -16,7 +18,7 @@ c.InlineBackend.rc = {
     "svg.hashsalt": "drmdp",
 }
 c.InteractiveShellApp.exec_lines = [
-    "import drmdp.core.progress",
-    "drmdp.core.progress.DELAY = float('inf')",
+    "import drmdp.ui.progress",
+    "drmdp.ui.progress.DELAY = float('inf')",
     "del drmdp",
 ]

@@ -91,19 +91,18 @@ public:
     template <class Real>
     Measured at(SeenRow<Real> row, double t) {
         if (t > SATURATED) t = SATURATED;
-        const double n = row.roundings();
-        const double nominal = row.worth();
-        const Measured still{nominal - n * EPSILON * std::fabs(nominal), 0.0};
+        const double slack = row.roundings() * EPSILON, nominal = row.worth();
+        const Measured still{nominal - slack * std::fabs(nominal), 0.0};
         if (!usable(t)) return still;
         const double flat = raise(row, t), raised = flat > 0.0 ? row.worth() : nominal;
         const L2Sums sums = settle(row, t, flat);
         const double off = sums.off(), spread = sums.moved + sums.idle;
         double far = std::sqrt(sums.squares + sums.idle_squares) + std::fabs(off);
-        far += n * EPSILON * (far + spread);
+        far += slack * (far + spread);
         if (!(std::fabs(off) <= 0.1 && far < 4.0)) return still;
         const double gain =
             (sums.gain - off * (raised - sums.idle_u)) / (1.0 + off) - sums.idle_u;
-        return {still.worth + gain - flat - 4.0 * n * EPSILON * spread, 0.5 * far * far};
+        return {still.worth + gain - flat - 4.0 * slack * spread, 0.5 * far * far};
     }
 
 private:

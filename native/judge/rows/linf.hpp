@@ -21,10 +21,10 @@
 // times the mass; a move shorter by what is too far has as much less again. Comparisons u > tau are exact, and the
 // terms of h have one sign but y.u. With g(r) = sum_a x_a (h_ia(r) - h_ia(0)), B_i is made of max_r g(r) - lambda r.
 //
-// - g consists of a rise, which is a sum over the actions, of drops and of ends, all off by n e, relatively. So g is at
-//   most 1 + n e times what the numbers say, and (1 + n e) g - lambda r <= (1 + n e) [g - (1 - n e) lambda r]: lambda is
-//   lowered by n e, relatively, and n e times the maximum is added. The latter alone would not do, as g and lambda r
-//   may be large where their difference is not.
+// - g consists of a rise, which is a sum over the actions, of drops and of ends, all off by n e/2,
+//   relatively. It may be large where g - lambda r is not, but what nature gains, v, is at most
+//   |y.u|, as nothing is above the top: from g >= v follows (1 - n e/2) g >= v - n e/2 |y.u|.
+//   As much again is what y.u is off by.
 // - Slopes of m pieces are sums that carry along what they lose, off by e of themselves, which the margin of the maximum
 //   pays for, and by up to (m + 1)^2 e^2 (sum drops + rise + lambda), which it does not where short pieces of large drops
 //   have ended and what is left is as small as that. For m < 10^8 this is less than 8 e (sum drops + rise + lambda),
@@ -201,7 +201,7 @@ private:
         }
         std::sort(pieces_.begin(), pieces_.end());
         Kept slope;
-        slope.add(rise), slope.add(-price * (1.0 - roundings_ * EPSILON));
+        slope.add(rise), slope.add(-price);
         double size = rise + price, at = 0.0, gain = 0.0, moved = 0.0;
         for (const auto& [end, drop] : pieces_) slope.add(drop), size += drop;
         std::size_t m = 0;

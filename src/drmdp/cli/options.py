@@ -1,55 +1,38 @@
-"""What the commands share: options, exit codes, and which files they may write."""
+"""Shared options, exit codes, and checks of the files that a command writes."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any
 
 import click
 
+from drmdp.cli import option_groups as groups
+from drmdp.cli.option_groups import (
+    About,
+    GroupedCommand,
+    Registered,
+    choice,
+    flag,
+    made,
+    option,
+    options,
+)
 from drmdp.cli.screen import say
-from drmdp.core import progress
-from drmdp.core.text import START
 from drmdp.errors import InputError
-
-if TYPE_CHECKING:
-    from drmdp.model import Model
-    from drmdp.sets import AmbiguitySet
-    from drmdp.solution import Status
+from drmdp.ui import progress
 
 Files = Mapping[str, Sequence[Path]]
 FAULT, BAD_INPUT, LIMIT, WARNED, INTERRUPTED = 1, 2, 3, 4, 130
-RADIUS = click.option(
-    "--radius",
-    "--margin",
-    "radius",
-    type=float,
-    help="Radius of the set, at every state; for intervals the margin around the envelope of the kernels, or none for the bounds in a .tra or .umb file.",
-)
-THREADS = click.option(
-    "--threads", type=int, help="Threads; DRMDP_THREADS in the environment, or one per core, by default."
-)
-KEEP_FORMULAS = click.option(
-    "--keep-formulas", is_flag=True, help="Write names such as =1+1 to .csv too, which spreadsheets run as formulas."
-)
-MAX_SECONDS = click.option("--max-seconds", type=float, help="Stop after so many seconds, to within a sweep.")
-CRITERION = click.option(
-    "--criterion",
-    type=click.Choice(["discounted", "total", "average"]),
-    help="What is optimised: total, until a terminal state, where the discount is 1, else discounted, unless this says average.",
-)
-PROGRESS = click.option(
-    "--progress/--no-progress",
-    default=None,
-    expose_value=False,
-    callback=lambda context, option, wanted: progress.choose(wanted),
-    help="Say on standard error what takes more than a second, or do not.",
-)
+CRITERIA = ("discounted", "total", "average")
 
 
-def asked_back(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+def asked_back(
+    context: click.Context, option: click.Parameter, value: float | None
+) -> float | None:
     """Say what a low discount means; a rate of interest may be meant."""
     from drmdp.core.validation import low_discount
 
@@ -58,209 +41,131 @@ def asked_back(context: click.Context, option: click.Parameter, value: float | N
     return value
 
 
-BACKEND = click.option("--backend", help="How the robust Bellman operator is computed; chosen for you by default.")
-OPTIONS = {
-    "progress": PROGRESS,
-    "json": click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
-    "tol": click.option(
-        "--tol", type=float, help="The same, absolute, in the unit of the costs; --rtol is then ignored."
+OPTIONS = options(
+    groups.PROBLEM,
+    discount=groups.number("For files that hold none (.csv, .tra, .umb).", callback=asked_back),
+    initial="Where to start, for averages: a state, or uniform; as the model says by default.",
+    criterion=option(
+        "What is optimised: total, until a terminal state, where the discount is 1, else "
+        "discounted, unless this says average.",
+        type=choice(*CRITERIA),
     ),
-    "rtol": click.option(
-        "--rtol", type=float, default=1e-6, show_default=True, help="Largest certified gap, relative."
-    ),
-    "nature": click.option(
-        "--nature", default="adversarial", show_default=True, help="Whether nature is adversarial or cooperative."
-    ),
-    "upper": click.option("--upper", help="For --set intervals: the same for the largest probabilities."),
-    "lower": click.option(
-        "--lower", help="For --set intervals: .npy file of the smallest probabilities, (S, A, S); else an envelope."
-    ),
-    "level": click.option(
-        "--level",
-        type=float,
-        help="For --set reweight-cvar: share of the worst kernels; for --set counts: how sure to be, 0.95 by default.",
-    ),
-    "support": click.option(
-        "--support",
-        help="Where mass may move: observed next states, the default; state, those seen under any action; or all. Not for every set.",
-    ),
-    "order": click.option(
-        "--order", help="Order of the ball, from 1 on, or inf; by default the metric's: l1 1, l2 2, linf inf."
-    ),
-    "rectangular": click.option(
-        "--rectangular", help="Whether the actions of a state share a budget, s, or each has its own, sa; s by default."
-    ),
-    "around": click.option(
-        "--around", help="What kl, burg, chi2 and tv are measured from: the mean kernel, mean, or each kernel, kernels."
-    ),
-    "ground": click.option(
-        "--ground",
-        help="For --metric transport: costs between states, a .npy file (S, S) or a sparse .npz matrix; line:FILE or grid:FILE of positions.",
-    ),
-    "metric": click.option("--metric", help="Metric of a Wasserstein ball: l1, l2, linf or transport; l2 by default."),
-    "set": click.option(
+)
+"""What commands share."""
+SET_OPTIONS = options(
+    groups.SET,
+    kind=option(
+        "wasserstein, a ball around the N kernels; kl, burg, chi2 or tv, a divergence; "
+        "reweight-kl, -burg, -chi2, -tv, -cvar or -any, other weights for the kernels; "
+        "intervals; or counts, what a log suggests.",
         "--set",
-        "kind",
+        type=Registered("drmdp.sets.registry:MAKERS", last="counts"),
+        metavar="SET",
         default="wasserstein",
-        show_default=True,
-        help="What is feared: wasserstein; kl, burg, chi2, tv; reweight-kl, …-burg, …-chi2, …-tv, …-cvar, …-any; intervals; counts, what a log suggests.",
     ),
-    "initial": click.option(
-        "--initial", help="Where to start, for averages: a state, or uniform; as the model says by default."
+    radius=groups.number(
+        "Radius of the set, at every state; for intervals the margin around the envelope of "
+        "the kernels, or none for the bounds in a .tra or .umb file.",
+        "--radius",
+        "--margin",
     ),
-    "discount": click.option(
-        "--discount", type=float, callback=asked_back, help="For files that hold none (.csv, .tra, .umb)."
+    metric=option(
+        "Metric of a Wasserstein ball; l2 by default.", type=choice("l1", "l2", "linf", "transport")
     ),
-}
+    order="Order of the ball, from 1 on, or inf; by default the metric's: l1 1, l2 2, linf inf.",
+    ground="For --metric transport: costs between states, a .npy file (S, S) or a sparse .npz "
+    "matrix; line:FILE or grid:FILE of positions.",
+    around=option(
+        "What kl, burg, chi2 and tv are measured from: the mean kernel, or each kernel.",
+        type=choice("mean", "kernels"),
+    ),
+    rectangular=option(
+        "Whether the actions of a state share a budget, s, or each has its own, sa; s by default.",
+        type=choice("s", "sa"),
+    ),
+    support=option(
+        "Where mass may move: observed next states, the default; those of the state under any "
+        "action; or all. Not for every set.",
+        type=choice("observed", "state", "all"),
+    ),
+    level=groups.number(
+        "For --set reweight-cvar: share of the worst kernels; for --set counts: how sure to be, "
+        "0.95 by default."
+    ),
+    lower="For --set intervals: .npy file of the smallest probabilities, (S, A, S); else an "
+    "envelope.",
+    upper="For --set intervals: the same for the largest probabilities.",
+    nature=option(
+        "Who plays nature: an adversary, for the worst case, or a friend, for the best.",
+        type=choice("adversarial", "cooperative"),
+        default="adversarial",
+    ),
+)
+ACCURACY_OPTIONS = options(
+    groups.ACCURACY,
+    rtol=option("Largest certified gap, relative.", default=1e-6),
+    tol=groups.number("The same, absolute, in the unit of the costs; --rtol is then ignored."),
+    max_iters=groups.integer("Stop after so many iterations."),
+    max_seconds=groups.number("Stop after so many seconds, to within a sweep."),
+    threads=groups.integer(
+        "Threads; DRMDP_THREADS in the environment, or one per core, by default."
+    ),
+)
+SAVED = "Save the result here (.npz), its table (.csv, .xlsx, .parquet) or its document (.json)"
+OUTPUT_OPTIONS = options(
+    groups.OUTPUT,
+    out=f"{SAVED}.",
+    as_json=flag("Print one JSON document and nothing else.", "--json"),
+    proof="Write here what `drmdp verify` needs to check the bounds.",
+    keep_formulas=flag("Write names such as =1+1 to .csv too, which spreadsheets run as formulas."),
+    separator="What separates its cells: ';', tab …; a comma by default, ';' with --decimal ,.",
+    decimal=option("The point of numbers in a .csv table; '.' by default.", type=choice(".", ",")),
+    progress=option(
+        "Say on standard error what takes more than a second, or do not.",
+        "--progress/--no-progress",
+        default=None,
+        expose_value=False,
+        callback=lambda context, option, wanted: progress.choose(wanted),
+    ),
+)
+OPTIONS |= SET_OPTIONS | ACCURACY_OPTIONS | OUTPUT_OPTIONS
+REGION = ("initial", *SET_OPTIONS)
+"""Options that say what the set is, and where models start."""
+BALL = ("discount", *REGION, "rtol", "tol", "as_json", "progress")
+"""Options of every command with a set."""
+LIMITS = ("max_seconds", "threads")
+TABLE = ("keep_formulas", "separator", "decimal")
+"""How tables are written."""
+MODEL = click.Argument(["model_path"], metavar="MODEL")
+MODELS = click.Argument(["model_paths"], metavar="MODEL...", nargs=-1, required=True)
+POLICY = click.Argument(["policy_path"], metavar="POLICY")
 
 
-def options(*names: str) -> Callable[[Any], Any]:
-    """Some of them, in the order of the help."""
+def command(
+    params: Sequence[click.Parameter | str], **own: About
+) -> Callable[[Callable[[Any], int | None]], GroupedCommand]:
+    """A command of arguments, options by their names, and options of its `own`, or shared ones with
+    another text.
 
-    def decorate(command: Any) -> Any:
-        for name in names:
-            command = OPTIONS[name](command)
-        return command
+    The function is called with one object that has a field for each of them.
+    """
+    shared = [OPTIONS[each] if isinstance(each, str) else each for each in params]
+    for name, about in own.items():
+        told = isinstance(about, str) and name in OPTIONS
+        shared.append(OPTIONS[name].told(str(about)) if told else made(name, about))
+
+    def decorate(function: Callable[[Any], int | None]) -> GroupedCommand:
+        def callback(**given: Any) -> int | None:
+            return function(SimpleNamespace(**given))
+
+        name, text = function.__name__, function.__doc__
+        return GroupedCommand(name, callback=callback, params=shared, help=text)
 
     return decorate
 
 
-def common(command: Any) -> Any:
-    """Options that every command with a ball has, and progress."""
-    return options(*OPTIONS)(command)
-
-
-COUNTS = "counts"
-"""The set that `drmdp.Divergence.from_counts` makes of a model that has counts."""
-SIZES = {"reweight-cvar": "level", "reweight-any": ""}
-"""The option that says how large a set is, where that is not the radius."""
-
-
-class Asked:
-    """The set of the options, checked as far as it can be before a model is read."""
-
-    def __init__(self, kind: str, nature: str, sized: bool = True, initial: str | None = None, **given: Any) -> None:
-        """`given` holds what options may say of a set, None where they do not; not `sized`: the size comes later.
-
-        `initial` is where models that are read start, if not as they say.
-        """
-        from drmdp.sets.registry import MAKERS, load
-        from drmdp.sets.wasserstein import parse_order
-
-        self.name, self.nature, self.initial = kind.lower(), nature.lower(), initial
-        if self.name not in (*MAKERS, COUNTS):
-            raise InputError(f"--set: expected one of {', '.join((*MAKERS, COUNTS))}, got {kind!r}")
-        self._new, size = load(MAKERS.get(self.name, MAKERS["burg"])), SIZES.get(self.name, "radius")
-        known = {*self._new.__dataclass_fields__, size} - ({"kind", "margin", "radius", "level"} - {size})
-        if self.name == COUNTS:
-            known = {"level"}
-            if not sized:
-                raise InputError(f"--set: {COUNTS} says how large the set is; take burg to go through radii")
-        self._given = {key: value for key, value in given.items() if value is not None}
-        for key, value in self._given.items():
-            if key not in known:
-                raise InputError(f"--{key}: the set {self.name} has none")
-            if isinstance(value, str) and key not in ("lower", "upper", "ground"):
-                self._given[key] = value.lower()
-        if "order" in self._given:
-            self._given["order"] = parse_order(self._given["order"])
-        self._stored = (
-            self.name == "intervals" and sized and not self._given
-        )  # its bounds may be in the file of the model
-        if "ground" in self._given:
-            self._given["ground"] = _ground(self._given["ground"])
-        if self.name in ("intervals", COUNTS):
-            self._check_bounds()
-            self._made = None
-            return
-        if size and not sized:
-            self._given[size] = 0.0
-        if size and size not in self._given:
-            raise click.MissingParameter(param_hint=f"'--{size}'", param_type="option")
-        self._made = self._made_of_options()
-
-    def _check_bounds(self) -> None:
-        for one, other in (("lower", "upper"), ("upper", "lower")):
-            if one in self._given and other not in self._given:
-                raise InputError(f"--{one}: there is no --{other}")
-        if {"lower", "radius"} <= self._given.keys():
-            raise InputError("--radius: bounds from files have no margin")
-
-    def _made_of_options(self) -> AmbiguitySet:
-        kind = {"kind": self.name.removeprefix("reweight-")} if "kind" in self._new.__dataclass_fields__ else {}
-        found: AmbiguitySet = self._new(**self._given, **kind)
-        return found.facing(self.nature)
-
-    def alone(self) -> AmbiguitySet:
-        """The set without a model, for one that nobody reads whole."""
-        if self._made is None and "lower" not in self._given:
-            cure = "take --set intervals with --lower and --upper"
-            raise InputError(f"--set: {self.name} needs a model that is read whole; {cure}")
-        return self.around(None)
-
-    def read(self, path: str, discount: float | None) -> tuple[Model, AmbiguitySet]:
-        """Read a model, and give the set around it; intervals without a size are those of the file, if its format has some."""
-        from drmdp import formats
-
-        if self._stored and formats.holds_intervals(path):
-            model, found = formats.read_intervals(path, discount=discount)
-            return starting(model, self.initial), found.facing(self.nature)
-        model = starting(formats.read(path, discount=discount), self.initial)
-        return model, self.around(model)
-
-    def around(self, model: Model | None) -> AmbiguitySet:
-        """The set around a model."""
-        if self._made is not None:
-            return self._made
-        if self.name == COUNTS:
-            suggested: AmbiguitySet = self._new.from_counts(model, **self._given)
-            return suggested.facing(self.nature)
-        from drmdp.core.archives import Field, read_array
-
-        bounds = []
-        for name in ("lower", "upper"):
-            if name in self._given:
-                try:
-                    bounds.append(read_array(self._given[name], Field("biuf", (3,))))
-                except InputError as error:
-                    raise InputError(f"{self._given[name]}: {error}") from None
-        found: AmbiguitySet = self._new(*bounds) if bounds else self._new.of(model, self._given.get("radius", 0.0))
-        return found.facing(self.nature)
-
-
-def starting(model: Model, initial: str | None) -> Model:
-    """The same model with another start; the note about the start is replaced too."""
-    from drmdp.estimate.start import stated
-    from drmdp.model import changed
-
-    if initial is None:
-        return model
-    mass, said = stated(initial, model.states, model.terminal, typed=True)
-    notes = (*(note for note in model.notes if not note.startswith(START)), f"{START}{said}")
-    return changed(model, initial=mass, start=said, notes=notes)
-
-
-def _ground(text: str) -> Any:
-    """Costs between states, or places of states, from a file."""
-    from scipy import sparse
-
-    from drmdp.core.archives import Field, read_array
-
-    word, _, path = text.partition(":")
-    placed = word in ("line", "grid")
-    path = path if placed else text
-    try:
-        if Path(path).suffix == ".npz":
-            return sparse.load_npz(path)
-        found = read_array(path, Field("biuf", (1,) if word == "line" else (2,)))
-    except FileNotFoundError:
-        raise InputError(f"--ground: there is no file {path}") from None
-    except (InputError, ValueError, OSError, KeyError) as error:
-        raise InputError(f"--ground: {path}: {error}") from None
-    return (word, found) if placed else found
-
-
-UNKEPT = ("as_json", "out", "start", "proof", "threads", "cluster", "workers", "parts", "address", "checkpoint")
+WORKERS = ("threads", "cluster", "workers", "parts", "address", "checkpoint")
+UNKEPT = ("as_json", "out", "start", "proof", *WORKERS)
 """Options that `drmdp redo` does not repeat."""
 
 
@@ -269,21 +174,29 @@ def remember(result: Any) -> None:
     context, options = click.get_current_context(), {}
     for param in context.command.params:
         name, value = str(param.name), context.params.get(str(param.name))
-        if value not in (None, (), False, param.default) and isinstance(param, click.Option) and name not in UNKEPT:
-            options[name] = Path(value).name if isinstance(value, str) and os.path.isabs(value) else value
+        is_kept = isinstance(param, click.Option) and name not in UNKEPT
+        if is_kept and value not in (None, (), False, param.default):
+            is_path = isinstance(value, str) and os.path.isabs(value)
+            options[name] = Path(value).name if is_path else value
     result.settings["command"] = {"verb": context.info_name, "options": options}
 
 
-def exit_code(status: Status, reached: bool) -> int:
-    """0 if what was asked for, or what double precision allows, was reached, 130 interrupted, 3 anything else."""
-    return INTERRUPTED if status == "interrupted" else 0 if reached else LIMIT
+def exit_code(result: Any, is_reached: bool | None = None) -> int:
+    """0 if what was asked for, or what double precision allows, was reached, 130 interrupted, 3
+    anything else; a result says itself what was reached.
+    """
+    from drmdp.solution import reached
+
+    is_reached = reached(result) if is_reached is None else is_reached
+    return INTERRUPTED if result.status == "interrupted" else 0 if is_reached else LIMIT
 
 
 def check_outputs(outputs: Files, inputs: Files) -> None:
-    """Refuse an output over an input, or over another output, before any work is done; every command asks this.
+    """Refuse an output over an input, or over another output, before any work is done; every
+    command asks this.
 
-    Files are given by the option or argument that names them, those beside a model included (`formats.files_of`). Symbolic and hard links
-    are seen through.
+    Files are given by the option or argument that names them, those beside a model included
+    (`formats.files_of`). Symbolic and hard links are seen through.
     """
     taken: list[tuple[str, Path]] = [
         (f"{name}, which is read", path) for name, paths in inputs.items() for path in paths
@@ -292,15 +205,21 @@ def check_outputs(outputs: Files, inputs: Files) -> None:
         for path in paths:
             for role, other in taken:
                 if _same(path, other):
-                    raise InputError(f"{name}: would overwrite {other} ({role}); choose another name")
+                    what = f"would overwrite {other} ({role})"
+                    raise InputError(f"{name}: {what}; choose another name")
         taken += [(f"{name}, which is written too", path) for path in paths]
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(first: Path, other: Path) -> bool:
     try:
-        return os.path.samefile(one, other)
+        return os.path.samefile(first, other)
     except OSError:  # one of them is not there
-        return os.path.realpath(one) == os.path.realpath(other)
+        return os.path.realpath(first) == os.path.realpath(other)
+
+
+def files_of(asked: Any, *names: str) -> dict[str, list[Path]]:
+    """Files of options by their names."""
+    return {f"--{name}": paths(getattr(asked, name)) for name in names}
 
 
 def paths(*given: str | None) -> list[Path]:

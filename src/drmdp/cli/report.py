@@ -7,8 +7,8 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from drmdp.cli.option_groups import REPORT, integer, options
+from drmdp.cli.show import fields
 from drmdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,97 +22,127 @@ LARGE = 1_000_000
 """Models with more stored probabilities, in all stages of a plan, get a curve only on request."""
 
 
-def options(command: Any) -> Any:
-    """Options of a page about a solution."""
-    for option in (
-        click.option("--baseline", help="Current practice, to compare with: a policy as `drmdp evaluate` reads it."),
-        click.option("--unit", help="Of costs and rewards, as in €; shown in the report."),
-        click.option("--title", help="Of the report."),
-        click.option(
-            "--report-radii",
-            type=int,
-            help="Radii to compare, up to twice the ball's; by default 11, of a plan 5, and 0 for large models.",
-        ),
-        click.option("--report", help="Write a page about the result here (.html); needs the extra `report`."),
-    ):
-        command = option(command)
-    return command
+REPORT_OPTIONS = options(
+    REPORT,
+    report="Write a page about the result here (.html); needs the extra `report`.",
+    report_radii=integer(
+        "Radii to compare, up to twice the ball's, or levels, from half to twice its own; by "
+        "default 11, of a plan 5, and 0 for large models."
+    ),
+    title="Of the report.",
+    unit="Of costs and rewards, as in €; shown in the report.",
+    baseline="Current practice, to compare with: a policy as `drmdp evaluate` reads it.",
+)
 
 
-def check(path: str | None, radii: int | None, **words: str | None) -> None:
+def check(asked: Any) -> None:
     """Refuse what cannot be written, or drawn, before any work is done."""
+    radii = asked.report_radii
     if radii is not None and radii != 0 and radii < 2:
         raise InputError(f"--report-radii: expected 0 or at least 2, got {radii}")
-    if path is None:
-        if radii is not None:
-            raise InputError("--report-radii: there is no --report")
-        for name, given in words.items():
-            if given is not None:
-                raise InputError(f"--{name}: there is no --report")
+    if asked.report is None:
+        for name in list(REPORT_OPTIONS)[1:]:
+            if getattr(asked, name) is not None:
+                raise InputError(f"--{name.replace('_', '-')}: there is no --report")
         return
     from drmdp.report.page import check_target
 
-    check_target(path)
+    check_target(asked.report)
+
+
+def check_sizes(asked: Any, sets: list[AmbiguitySet], plan: bool = False) -> None:
+    """Refuse --report-radii for sets that have no size to compare others with."""
+    import numpy as np
+
+    for each in sets if asked.report_radii else ():
+        if not each.sized:
+            why = f"the set ({each.short}) has no radius"
+        elif plan:
+            why = "a plan has no curve over levels" if each.size_name == "level" else ""
+        else:
+            several = "the set has several radii, and a curve is over one"
+            why = several if np.ndim(each.radius) else ""
+        if why:
+            raise InputError(f"--report-radii: {why}; leave it out")
+
+
+def _words(asked: Any, practice: Any) -> dict[str, Any]:
+    """Words of the page, the command line of this run among them, and the policy of current
+    practice.
+    """
+    command = shlex.join(["drmdp", *sys.argv[1:]])
+    words = {"title": asked.title, "unit": asked.unit or "", "command": command}
+    return {**words, "baseline": practice}
 
 
 def write(
-    model: Model,
-    ball: AmbiguitySet,
-    solution: Solution,
-    path: str,
-    radii: int | None,
-    deadline: float = math.inf,
-    **words: Any,
+    asked: Any, solution: Solution, model: Model, ambiguity: AmbiguitySet, practice: Any
 ) -> None:
     """Write the page about a solution, without the curve if time is up."""
     from drmdp import radius
-    from drmdp.core import clock
     from drmdp.radius.path import CUT_SHORT
+    from drmdp.ui import clock
 
-    n = radii if radii is not None else RADII if model.blocks.data.size <= LARGE else 0
-    sweep = None
-    left = deadline - clock.now()
-    alike = isinstance(ball.radius, float)  # a radius for each pair has no curve
-    if n and ball.sized and alike and left > 0 and solution.status not in CUT_SHORT:
-        far = float(ball.saturation(model).max())
-        top = min(2 * float(ball.radius), far) or far
-        limits: Any = {"top": top if 0 < top < math.inf else None, "max_seconds": left}
-        sweep = radius.path(model, ball, n, solution.asked.tol, solution.asked.rtol, **limits)
-    solution.report(path, sweep, command=command(), **words)
+    n, sweep = RADII if model.blocks.data.size <= LARGE else 0, None
+    n = n if asked.report_radii is None else asked.report_radii
+    seconds = asked.deadline - clock.now()
+    alike = isinstance(ambiguity.radius, float)  # a radius for each pair has no curve
+    if n and ambiguity.sized and alike and seconds > 0 and solution.status not in CUT_SHORT:
+        far = float(ambiguity.saturation(model).max())
+        top = min(2 * float(ambiguity.radius), far) or far
+        limits: Any = {"top": top if 0 < top < math.inf else None, "max_seconds": seconds}
+        sizes: Any = n
+        if ambiguity.size_name == "level":
+            sizes = _levels(ambiguity.radius, far, n)
+        near = solution.asked.tol, solution.asked.rtol
+        sweep = radius.path(model, ambiguity, sizes, *near, **limits)
+    solution.report(asked.report, sweep, **_words(asked, practice))
 
 
-def write_plan(plan: HorizonSolution, path: str, radii: int | None, deadline: float = math.inf, **words: Any) -> None:
+def _levels(level: float, least: float, n: int) -> Any:
+    """Levels from half to twice one, that among them, and at most 1; around the level 0 from 0 to
+    twice that at which every mixture is allowed.
+    """
+    import numpy as np
+
+    centre = level or least
+    levels = np.geomspace(centre / 2, min(2 * centre, 1.0), n)
+    levels[np.abs(levels - level).argmin()] = level
+    return levels
+
+
+def write_plan(asked: Any, plan: HorizonSolution, practice: Any) -> None:
     """Write the page about a plan, with as many radii as there is time for."""
     stages = plan.natures.stages
     small = len(stages) * stages.first.blocks.data.size <= LARGE
-    n = radii if radii is not None else PLAN_RADII if small else 0
-    plan.report(path, command=command(), sweep=_other_plans(plan, n, deadline) if n else None, **words)
+    n = asked.report_radii if asked.report_radii is not None else PLAN_RADII if small else 0
+    sweep = _other_plans(plan, n, asked.deadline) if n else None
+    plan.report(asked.report, sweep=sweep, **_words(asked, practice))
 
 
-def _other_plans(plan: HorizonSolution, n: int, deadline: float) -> dict[float, HorizonSolution] | None:
+def _other_plans(
+    plan: HorizonSolution, n: int, deadline: float
+) -> dict[float, HorizonSolution] | None:
     """Plans for sets of up to twice the size; nothing where sets have no radius, or it is 0."""
     import numpy as np
 
-    from drmdp.core import clock
     from drmdp.radius.path import CUT_SHORT
     from drmdp.solvers.horizon import finite_horizon
+    from drmdp.ui import clock
 
-    models, balls = list(plan.natures.stages.given), plan.natures.stages.balls
-    own = float(np.max(balls[0].radius)) if balls[0].sized else 0.0
-    if own == 0 or not all(ball.sized and getattr(ball, "level", None) is None for ball in balls):
+    models, balls = list(plan.natures.stages.given), plan.natures.stages.sets
+    size = float(np.max(balls[0].radius)) if balls[0].sized else 0.0
+    has_radius = (ball.sized and getattr(ball, "level", None) is None for ball in balls)
+    if size == 0 or not all(has_radius):
         return None
-    found = {own: plan}
+    plans = {size: plan}
+    settings: Any = fields(plan, "final", "costs", "discount", "half_cycle")
     for factor in np.linspace(0, 2, n).tolist():
         if factor != 1 and plan.status not in CUT_SHORT and clock.now() < deadline:
-            sized = {id(ball): ball.with_radius(factor * ball.radius).facing(ball.nature) for ball in balls}
-            ends: Any = {"max_seconds": None if deadline == math.inf else deadline - clock.now()}
-            given: Any = {name: getattr(plan, name) for name in ("final", "costs", "discount", "half_cycle")}
-            other = finite_horizon(models, [sized[id(ball)] for ball in balls], **given, **ends)
+            left = None if deadline == math.inf else deadline - clock.now()
+            sized = {id(ball): ball.with_radius(factor * ball.radius) for ball in balls}
+            sets = [sized[id(ball)].facing(ball.nature) for ball in balls]
+            other = finite_horizon(models, sets, **settings, max_seconds=left)
             if other.status not in CUT_SHORT:
-                found[factor * own] = other
-    return found
-
-
-def command() -> str:
-    """How this run was asked for."""
-    return shlex.join(["drmdp", *sys.argv[1:]])
+                plans[factor * size] = other
+    return plans

@@ -1,6 +1,7 @@
-"""Where the command line writes: everything but JSON and help passes through here, and `clean` with it.
+"""Standard output and error: everything but JSON and help passes through here, and `clean` with it.
 
-Names, notes and messages come from files of strangers. Whoever prints one takes `say`, or a console or table of this module.
+Names, notes and messages come from files of strangers. Whoever prints one takes `say`, or a console
+or table of this module.
 """
 
 from __future__ import annotations
@@ -25,11 +26,21 @@ def say(text: str, err: bool = False) -> None:
 
 @contextmanager
 def piped() -> Iterator[None]:
-    """Write to standard output; once nobody reads it any more, as after `| head`, the rest goes nowhere and the command goes on."""
+    """Write to standard output, and go on silently once nobody reads it, as after `| head`."""
     try:
         yield
     except BrokenPipeError:
         unread()
+
+
+@contextmanager
+def heard() -> Iterator[None]:
+    """End the command, without a failure, where nobody reads its help any more."""
+    try:
+        yield
+    except BrokenPipeError:
+        unread()
+        raise click.exceptions.Exit(0) from None
 
 
 def unread() -> None:
@@ -39,14 +50,14 @@ def unread() -> None:
 
 def console(stderr: bool = False) -> Any:
     """A Rich console on standard output, or error."""
-    found, _ = _classes()
-    return found(stderr=stderr, markup=False, highlight=False, emoji=False)
+    screen_class, _ = _classes()
+    return screen_class(stderr=stderr, markup=False, highlight=False, emoji=False)
 
 
 def table(**settings: Any) -> Any:
     """A Rich table."""
-    _, found = _classes()
-    return found(**settings)
+    _, table_class = _classes()
+    return table_class(**settings)
 
 
 @cache
@@ -61,12 +72,12 @@ def _classes() -> tuple[Any, Any]:
         def on_broken_pipe(self) -> None:
             unread()
 
-    class Cells(Table):
+    class CellLines(Table):
         def add_row(self, *cells: Any, **settings: Any) -> None:
             super().add_row(*_cleaned(cells), **settings)
 
-    return Screen, Cells
+    return Screen, CellLines
 
 
 def _cleaned(objects: tuple[Any, ...]) -> list[Any]:
-    return [clean(given) if isinstance(given, str) else given for given in objects]
+    return [clean(item) if isinstance(item, str) else item for item in objects]

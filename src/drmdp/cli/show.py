@@ -1,11 +1,11 @@
-"""What the commands print: tables, summaries, JSON and notices."""
+"""Printed results: tables, summaries, JSON and notices."""
 
 from __future__ import annotations
 
 import json
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,28 +13,31 @@ import click
 
 from drmdp.cli import screen as cli_screen
 from drmdp.cli.screen import say
-from drmdp.core.text import count, discount, measured
 from drmdp.errors import Notice
+from drmdp.ui.text import count, digits, discount, measured
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from drmdp.core.spans import Head
     from drmdp.model import Model
+    from drmdp.model.state_ranges import Head
     from drmdp.sets import AmbiguitySet
-    from drmdp.solution import Solution
+    from drmdp.solution import HorizonSolution, Solution
 
 
 WIDTH = 80
-PLAIN = {"box": None, "pad_edge": False, "collapse_padding": True, "show_header": False, "show_edge": False}
-"""A table without lines or header."""
-NUMBERS = (
-    "status", "gap", "duality_gap", "scale", "seconds", "setup_seconds", "n_iters", "kernel_passes",
-)  # fmt: skip
+WORK = ("seconds", "setup_seconds", "n_iters", "kernel_passes")
+NUMBERS = ("status", "gap", "duality_gap", "scale", *WORK)
 ARRAYS = ("value", "lower", "upper", "policy")
 """What JSON documents hold of a solution."""
 ROWS = 12
 """States shown in a table."""
+SOLVING = ("solving", "Ctrl-C stops early and keeps the best result so far.")
+
+
+def fields(source: Any, *names: str) -> dict[str, Any]:
+    """Attributes by their names."""
+    return {name: getattr(source, name) for name in names}
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -54,24 +57,28 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def named(model: Model, ball: AmbiguitySet) -> dict[str, Any]:
-    """Names and fingerprint of a model, and what there is to say of it and of the ball, for a JSON document."""
+def named(model: Model, ambiguity: AmbiguitySet) -> dict[str, Any]:
+    """Names and fingerprint of a model, and what there is to say of it and of the ball, for a JSON
+    document.
+    """
     names = {name: list(getattr(model, name)) for name in ("states", "actions", "kernel_names")}
     rows = {} if model.pair_counts is None else {"rows": model.pair_counts}
-    return {**names, **rows, "notes": said(model, ball), "fingerprint": model.fingerprint}
+    return {**names, **rows, "notes": said(model, ambiguity), "fingerprint": model.fingerprint}
 
 
-def said(model: Model, ball: AmbiguitySet) -> list[str]:
+def said(model: Model, ambiguity: AmbiguitySet) -> list[str]:
     """Notes of a model, and what there is to say of the ball around it."""
-    return [*model.notes, *ball.remarks(model)]
+    return list(ambiguity.notes(model))
 
 
 def sizes(model: Any) -> dict[str, Any]:
-    """Sizes, names and notes of a model, in memory or in its files, for a JSON document; names of kernels only, states may be many."""
+    """Sizes, names and notes of a model, in memory or in its files, for a JSON document; names of
+    kernels only, states may be many.
+    """
     head = model.head
-    found = {name: getattr(head, name) for name in ("n_states", "n_actions", "n_kernels", "discount")}
-    found |= {"sparse": head.is_sparse, "kernel_names": list(head.kernel_names), "notes": list(head.notes)}
-    return {**found, "fingerprint": model.fingerprint}
+    lists = {"kernel_names": list(head.kernel_names), "notes": list(head.notes)}
+    numbers = fields(head, "n_states", "n_actions", "n_kernels", "discount")
+    return {**numbers, "sparse": head.is_sparse, **lists, "fingerprint": model.fingerprint}
 
 
 @contextmanager
@@ -98,100 +105,135 @@ def console() -> Console:
     return out
 
 
-def grid(lines: dict[str, str]) -> Any:
-    """Names and texts."""
-    table = cli_screen.table(padding=(0, 2), **PLAIN)
+def print_lines(lines: dict[str, str], notes: Sequence[str] = ()) -> None:
+    """Print names and texts, notes below."""
+    plain = dict.fromkeys(("pad_edge", "show_header", "show_edge"), False)
+    table = cli_screen.table(box=None, padding=(0, 2), collapse_padding=True, **plain)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, text in lines.items():
+    for name, text in (lines | ({"Notes": "\n".join(notes)} if notes else {})).items():
         table.add_row(name, text)
-    return table
+    console().print(table)
 
 
-def columns(left: list[str], right: list[str]) -> Any:
-    """A table with columns of names, then of numbers."""
+def print_notes(notes: Sequence[str]) -> None:
+    """Print notes, if there are any."""
+    if notes:
+        print_lines({}, notes)
+
+
+def print_table(
+    left: list[str],
+    right: list[str],
+    rows: Iterable[Sequence[Any]],
+    total: int = 0,
+    last: str = "",
+    widest: int | None = None,
+) -> None:
+    """Print columns of names, of numbers and a `last` one of text, at most so wide; how many more
+    of `total` rows there are.
+    """
     from rich import box
 
+    out, n = console(), 0
     table = cli_screen.table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for name in left:
         table.add_column(name, overflow="fold", max_width=24 if len(left) > 2 else 36)
     for name in right:
         table.add_column(name, justify="right", no_wrap=True)
-    return table
+    if last:
+        table.add_column(last, overflow="fold", max_width=widest)
+    for n, row in enumerate(rows, 1):
+        table.add_row(*map(str, row))
+    out.print(table)
+    if total > n:
+        out.print(f"… {total - n:,} more")
 
 
 def problem(model: Model | Head) -> str:
     """Sizes in words."""
-    sizes = " × ".join(count(getattr(model, f"n_{noun}s"), noun) for noun in ("state", "action", "kernel"))
-    return f"{sizes}, {'rewards' if model.maximise else 'costs'}, discount {discount(model.discount)}"
+    nouns = ("state", "action", "kernel")
+    sizes = " × ".join(count(getattr(model, f"n_{noun}s"), noun) for noun in nouns)
+    kind = "rewards" if model.maximise else "costs"
+    return f"{sizes}, {kind}, discount {discount(model.discount)}"
 
 
 def worst(model: Model | Head, nature: Any = None, criterion: str = "discounted") -> str:
-    """What a value is, in words."""
-    what = measured(criterion, "reward" if model.maximise else "cost", getattr(model, "sojourn", None) is not None)
+    """The name of a value, in words."""
+    noun, timed = "reward" if model.maximise else "cost", getattr(model, "sojourn", None)
+    what = measured(criterion, noun, timed is not None)
     return f"{'best' if nature == 'cooperative' else 'worst'}-case {what}"
 
 
 def print_summary(
     model: Model,
-    ball: AmbiguitySet,
+    ambiguity: AmbiguitySet,
     lines: dict[str, str],
-    policy: Any,
-    value: Any,
+    result: Any,
     figures: dict[str, Any],
     notes: Sequence[str],
-    criterion: str = "discounted",
+    policy: Any = None,
 ) -> None:
-    """Print what was asked, how it ended, what there is to say, and the first states."""
-    out = console()
-    helps = ", cooperative nature" if ball.nature == "cooperative" else ""
-    region = f"{ball.size_words}, {ball.words}".removeprefix(", ") + helps
-    what = worst(model, ball.nature, criterion)
-    what = f"{what.split(' ', 1)[1]} under the mean kernel" if ball.certain else what
-    mean = f"{float(model.initial @ value):.6g} {what}, mean over the start distribution"
+    """Print what was asked, how it ended, the first states, and what there is to say; `policy` is
+    what was judged where the result holds none.
+    """
+    from drmdp.solution.results import SELDOM
+
+    policy = result.policy if policy is None else policy
+    told = ambiguity.about(model, policy >= SELDOM)
+    helps = ", cooperative nature" if ambiguity.nature == "cooperative" else ""
+    region = f"{told.size_words}, {ambiguity.words}".removeprefix(", ") + helps
+    what = worst(model, ambiguity.nature, result.criterion)
+    what = f"{what.split(' ', 1)[1]} under the mean kernel" if ambiguity.certain else what
+    figure = digits(float(model.initial @ result.value), result.criterion)
+    mean = f"{figure} {what}, mean over the start distribution"
     mean += f" ({model.start})" if model.start else ""
-    out.print(
-        grid(
-            {
-                "Problem": problem(model),
-                "Ball": region,
-                **lines,
-                "Value": mean,
-                **({"Notes": "\n".join(notes)} if notes else {}),
-            }
-        )
-    )
+    about = {"Problem": problem(model), "Set": region, **lines, "Value": mean}
+    print_lines(about)
+    if result.criterion == "reach":
+        figures = {name: values.round(12) + 0.0 for name, values in figures.items()}
     first_states(model.states, model.actions, policy, figures, model.pair_counts)
+    print_notes(notes)
+
+
+def answered(result: Solution | HorizonSolution) -> dict[str, str]:
+    """What a probability is of, in words; nothing of costs."""
+    return {"Answer": result.settings["answer"]} if "answer" in result.settings else {}
 
 
 def outcome(solution: Solution) -> dict[str, str]:
-    """How a run ended and what it took, in words."""
+    """Status, gap and work of a run, in words."""
     work = f"{count(solution.n_iters, 'iteration')}, {solution.kernel_passes:.4g} kernel passes"
     return {
-        "Status": f"{solution.status}: {solution.status.sentence}",
-        "Gap": f"{solution.gap_in_words}, duality gap {solution.duality_gap:.2e}",
+        "Status": f"{solution.status}: {solution.status_in_words}",
+        "Gap": solution.gaps_in_words,
         "Work": f"{solution.seconds:.3g} s, {work}, {solution.settings['method']}",
     }
 
 
 def limits(model: Model | Head, solution: Solution) -> dict[str, Any]:
-    """The value of the policy and the side on which the optimum is bounded beyond it, by what they are called."""
+    """The value of the policy and the side on which the optimum is bounded beyond it, by what they
+    are called.
+    """
     bound = ("at most", solution.upper) if model.maximise else ("at least", solution.lower)
     certain = solution.problem is not None and solution.problem[1].certain
-    what = worst(model, solution.settings.get("nature"), solution.criterion).split()[int(certain) : 2]
-    return {" ".join(what): solution.value, f"optimum {bound[0]}": bound[1]}
+    what = worst(model, solution.settings.get("nature"), solution.criterion).split()
+    return {" ".join(what[int(certain) : 2]): solution.value, f"optimum {bound[0]}": bound[1]}
 
 
-def first_states(states: Any, actions: Any, policy: Any, figures: dict[str, Any], seen: Any = None) -> None:
-    """Print the policy and some figures of the first states, and on how many transitions actions rest if that is known, (S, A)."""
+def first_states(
+    states: Any, actions: Any, policy: Any, figures: dict[str, Any], observed: Any = None
+) -> None:
+    """Print the policy and some figures of the first states, and on how many transitions actions
+    rest if that is known, (S, A).
+    """
     from drmdp.solution import choice
     from drmdp.solution.rows import rows_played
 
-    out = console()
-    table = columns(["state", "action"], [*([] if seen is None else ["rows"]), *figures])
+    rows = []
     for s in range(min(len(states), ROWS)):
-        rests = [] if seen is None else [rows_played(policy[s], seen[s])]
-        table.add_row(str(states[s]), choice(policy[s], actions), *rests, *(f"{x[s]:.6g}" for x in figures.values()))
-    out.print(table)
-    if len(states) > ROWS:
-        out.print(f"… {len(states) - ROWS:,} more")
+        rests = [] if observed is None else [rows_played(policy[s], observed[s])]
+        values = (f"{x[s]:.6g}" for x in figures.values())
+        rows.append((states[s], choice(policy[s], actions), *rests, *values))
+    numbers = [*([] if observed is None else ["rows"]), *figures]
+    print_table(["state", "action"], numbers, rows, len(states))

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from drmdp.core import threads as cores
-from drmdp.core.validation import whole
+from drmdp.core.validation import integer
 from drmdp.errors import imported
 
 __all__ = ["Local", "Mpi", "Ray"]
@@ -35,17 +34,17 @@ class Local:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        whole("parts", self.parts, 1)
+        integer("parts", self.parts, 1)
 
     def ranges(self) -> int:
         """Ranges of states, at most."""
         return self.parts
 
-    def start(self, source: Any, ball: Any, scratch: str | None) -> Any:
+    def start(self, source: Any, ambiguity: Any, scratch: str | None) -> Any:
         """The engine."""
         from drmdp.cluster.local import LocalEngine
 
-        return LocalEngine(source, ball, self.parts, cores.count(self.threads), scratch)
+        return LocalEngine(source, ambiguity, self, scratch)
 
 
 @dataclass(frozen=True)
@@ -67,23 +66,24 @@ class Ray:
     address: str | None = None
 
     def __post_init__(self) -> None:
-        whole("workers", self.workers, 1)
-        whole("threads", self.threads, 1)
+        integer("workers", self.workers, 1)
+        integer("threads", self.threads, 1)
 
     def ranges(self) -> int:
         """Ranges of states, at most."""
         return self.workers
 
-    def start(self, source: Any, ball: Any, scratch: str | None) -> Any:
+    def start(self, source: Any, ambiguity: Any, scratch: str | None) -> Any:
         """The engine."""
         from drmdp.cluster.ray import RayEngine
 
-        return RayEngine(source, ball, self.workers, self.threads, self.address)
+        return RayEngine(source, ambiguity, self)
 
 
 @dataclass(frozen=True)
 class Mpi:
-    """The ranks of this MPI job: every rank calls `solve`, and gets the numbers of the result; rank 0 the arrays.
+    """The ranks of this MPI job: every rank calls `solve`, and gets the numbers of the result; rank
+    0 the arrays.
 
     Parameters
     ----------
@@ -94,25 +94,26 @@ class Mpi:
     threads: int = 1
 
     def __post_init__(self) -> None:
-        whole("threads", self.threads, 1)
+        integer("threads", self.threads, 1)
 
     @property
     def first(self) -> bool:
         """Whether this is the rank that speaks for all."""
-        return bool(_ranks().rank == 0)
+        return bool(world().rank == 0)
 
     def ranges(self) -> int:
         """Ranges of states, one for each rank."""
-        return int(_ranks().size)
+        return int(world().size)
 
-    def start(self, source: Any, ball: Any, scratch: str | None) -> Any:
+    def start(self, source: Any, ambiguity: Any, scratch: str | None) -> Any:
         """The engine."""
         from drmdp.cluster.mpi import MpiEngine
 
-        return MpiEngine(source, ball, self.threads)
+        return MpiEngine(source, ambiguity, self.threads)
 
 
-def _ranks() -> Any:
+def world() -> Any:
+    """All ranks of this MPI job."""
     return imported("mpi4py.MPI", "mpi").COMM_WORLD
 
 

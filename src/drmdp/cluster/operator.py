@@ -1,174 +1,156 @@
-"""The operators of one process on vectors that are with workers: what the loop, the methods and the certificate are given.
+"""Operators, chains and proofs on vectors of workers.
 
-A sweep is a call to all workers. Policy, memory and chain stay with them; an `Update` holds references. Proofs are made by the workers with the
-certificate of one process, each on its range.
+A sweep is a call to all workers. Policy, memory and chain stay with them; an `Update` holds
+references. Proofs are made by the workers with the certificate of one process, each on its range.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.bellman.operator import Update
-from drmdp.certificate import Proof, Prover
+from drmdp.certificate import Prover, SweepProof
 from drmdp.cluster.engine import Engine, Holding, Whole
 from drmdp.core.cached import cached_property
 from drmdp.core.compact import DENSE
-from drmdp.core.facts import Facts
-from drmdp.layout.memory import Memory
+from drmdp.layout.memory import SweepMemory
+from drmdp.model.state_ranges import ModelFacts
+from drmdp.operators.operator import Update
 from drmdp.sets import AmbiguitySet
-from drmdp.solvers.mean_start import Rows
+from drmdp.solvers.mean_start import MeanRows
 from drmdp.solvers.problem import Problem
 
-LEFT = len(Memory._fields) + 1
-"""Arrays that a sweep leaves behind: its memory and its policy."""
+N_WARM = len(SweepMemory._fields) + 1
+"""Arrays of a warm start: the memory of a sweep and its policy."""
 
 
 class Outline:
     """A model as the loop sees it: numbers, and vectors that are with the workers."""
 
     def __init__(self, engine: Engine) -> None:
-        whole = engine.source.head
-        self.facts: Facts = engine.survey()
-        self.n_states, self.n_actions = engine.n_states, whole.n_actions
-        self.discount, self.maximise, self.ends = whole.discount, whole.maximise, None
+        head = engine.source.head
+        self.facts: ModelFacts = engine.survey()
+        self.cost_range = self.facts.cost_range  # of the known costs of available pairs
+        self.n_states, self.n_actions = engine.n_states, head.n_actions
+        self.discount, self.maximise, self.ends = head.discount, head.maximise, None
         self.discounts = None
-        self.terminal, self.available, self.initial = engine.run("given", "terminal", "available", "initial", kept=3)[0]
-
-    @property
-    def cost_range(self) -> tuple[float, float]:
-        """Smallest and largest known cost of the available pairs; zeros if there are none."""
-        return self.facts.cost_range
+        arrays = engine.keep("arrays", "terminal", "available", "initial", n=3)
+        self.terminal, self.available, self.initial = arrays
 
 
 @dataclass(frozen=True)
-class Chain:
+class WorkerChain:
     """Transitions of a pair, with the workers."""
 
     engine: Engine
     rows: Holding
 
     def __matmul__(self, z: Any) -> Any:
-        return self.engine.run("product", Whole(z), self.rows, kept=1, ask=False)[0][0]
+        return self.engine.keep("product", Whole(z), self.rows)[0]
 
 
 def chain_of(engine: Engine, rows: Holding) -> Any:
-    """A chain; an array where one process would have one."""
+    """Wrap the rows of a chain; a dense array where one process would have one."""
     if engine.n_states > DENSE:
-        return Chain(engine, rows)
-    return engine.gather(engine.run("spell", rows, kept=1, ask=False)[0][0])
+        return WorkerChain(engine, rows)
+    return engine.gather(engine.keep("dense", rows)[0])
 
 
 @dataclass(frozen=True)
-class Left:
-    """What a sweep left with the workers, and which sweep it was."""
+class RemoteWarmStart:
+    """The warm start of the next sweep, with the workers, and the number of sweeps so far."""
 
     arrays: tuple[Any, ...]
     sweeps: int
 
 
 @dataclass(frozen=True)
-class Nature:
-    """What nature plays after a sweep at a value."""
+class RemoteNature:
+    """Nature's answer to a sweep at a value."""
 
     engine: Engine
     value: Any
-    left: Left
+    warm_start: RemoteWarmStart
     share: Any = None
 
     def kernel(self) -> Any:
-        """Nothing here: see the results."""
+        """None: the kernel is made of the results."""
         return None
 
-    def pulled(self, share: Any) -> Nature:
+    def pulled(self, share: Any) -> RemoteNature:
         """The same with the share (S, N) of her move that is surely allowed."""
         return replace(self, share=share)
 
     def chain(self, policy: Any) -> Any:
         """Transitions of the pair (policy, nature)."""
-        memory = self.left.arrays[:-1]
-        return chain_of(self.engine, self.engine.hold("chain", Whole(self.value), policy, self.left.sweeps, *memory))
+        engine, sweeps, memory = self.engine, self.warm_start.sweeps, self.warm_start.arrays[:-1]
+        return chain_of(engine, engine.hold("chain", Whole(self.value), policy, sweeps, *memory))
 
 
 class Distributed:
     """The exact operator of a set, range by range."""
 
+    ambiguity: AmbiguitySet | None
+    accuracy = 0.0
+    warm_start: RemoteWarmStart | None = None
+
     def __init__(self, engine: Engine, model: Outline) -> None:
-        self.engine, self.model, self.ball = engine, model, engine.ball
+        self.engine, self.model, self.ambiguity = engine, model, engine.ambiguity
         self.chunk, self.threads = engine.n_states, engine.threads
-        self.accuracy = 0.0
-        self.left: Left | None = None
 
     def update(self, value: Any, start: int, stop: int) -> Update:
         """F at `value`."""
-        return self._sweep("sweep", value)
+        return self._sweep(value, None)
 
     def evaluate(self, value: Any, policy: Any, start: int, stop: int) -> Update:
         """F^x at `value`."""
-        return self._sweep("evaluate", value, policy)
+        return self._sweep(value, policy)
 
-    def _sweep(self, name: str, value: Any, *policy: Any) -> Update:
+    def prove(self, value: Array, policy: Array, claim: Any, fixed: bool) -> SweepProof:
+        """Bound F, or F^x, at `value`: every worker proves its range."""
+        memory = claim.arrays[:-1]
+        return SweepProof(*self.engine.keep("prove", Whole(value), policy, fixed, *memory, n=3))
+
+    def _sweep(self, value: Any, policy: Any) -> Update:
         engine = self.engine
-        left = self.left or Left(tuple(engine.run("begin", kept=LEFT, ask=False)[0]), 0)
-        args = (Whole(value), *policy, self.accuracy, left.sweeps, *left.arrays)
-        new, low, high, played, *arrays = engine.run(name, *args, kept=4 + LEFT, ask=False)[0]
-        self.left = Left(tuple(arrays), left.sweeps + 1)
-        nature: Any = Nature(engine, value, self.left)
-        return Update(new, low, high, played, nature, self.left)
+        warm = self.warm_start or RemoteWarmStart(tuple(engine.keep("begin", n=N_WARM)), 0)
+        args = (Whole(value), policy, self.accuracy, warm.sweeps, *warm.arrays)
+        new, low, high, played, *arrays = engine.keep("sweep", *args, n=4 + N_WARM)
+        self.warm_start = RemoteWarmStart(tuple(arrays), warm.sweeps + 1)
+        nature: Any = RemoteNature(engine, value, self.warm_start)
+        return Update(new, low, high, played, nature, self.warm_start)
 
 
-class OfMeanKernel:
+class OfMeanKernel(Distributed):
     """The operator of the mean kernel, range by range."""
 
-    ball: AmbiguitySet | None = None
-    accuracy = 0.0
-
     def __init__(self, engine: Engine, model: Outline) -> None:
-        self.engine, self.model = engine, model
-        self.chunk, self.threads = engine.n_states, engine.threads
+        super().__init__(engine, model)
+        self.ambiguity = None
 
-    def update(self, value: Any, start: int, stop: int) -> Update:
-        """Take the best action in every state."""
-        return self._result(self.engine.run("sweep_mean", Whole(value), kept=4, ask=False)[0])
+    def prove(self, value: Array, policy: Array, claim: Any, fixed: bool) -> SweepProof:
+        """Bound the same with the mean kernel."""
+        return SweepProof(*self.engine.keep("prove_mean", Whole(value), policy, fixed, n=2))
 
-    def evaluate(self, value: Any, policy: Any, start: int, stop: int) -> Update:
-        """Follow `policy`."""
-        return self._result(self.engine.run("evaluate_mean", Whole(value), policy, kept=4, ask=False)[0])
-
-    def _result(self, found: list[Any]) -> Update:
-        new, low, high, policy = found
+    def _sweep(self, value: Any, policy: Any) -> Update:
         nature: Any = self
-        return Update(new, low, high, policy, nature, self)
+        new, low, high, played = self.engine.keep("sweep_mean", Whole(value), policy, n=4)
+        return Update(new, low, high, played, nature, self)
 
     def kernel(self) -> Any:
-        """Nothing here."""
+        """None."""
         return None
 
     def pulled(self, share: Any) -> OfMeanKernel:
-        """What is fixed is not moved."""
+        """The same: a fixed kernel does not move."""
         return self
 
     def chain(self, policy: Any) -> Any:
         """Transitions of the policy."""
         return chain_of(self.engine, self.engine.hold("chain_mean", policy))
-
-
-@dataclass(frozen=True)
-class WorkersProver:
-    """Has every worker prove its range."""
-
-    engine: Engine
-    mean: bool
-
-    def prove(self, value: Array, policy: Array, claim: Any, fixed: bool) -> Proof:
-        """Bound F, or F^x, at `value`."""
-        if self.mean:
-            return Proof(*self.engine.run("prove_mean", Whole(value), policy, fixed, kept=2, ask=False)[0])
-        memory = claim.arrays[:-1]
-        return Proof(*self.engine.run("prove", Whole(value), policy, fixed, *memory, kept=3, ask=False)[0])
 
 
 @dataclass
@@ -177,18 +159,19 @@ class DistributedProblem(Problem):
 
     def of_mean_kernel(self) -> Problem:
         """The problem in which nature plays the mean kernel."""
-        own: Any = self.operator
-        operator: Any = OfMeanKernel(own.engine, own.model)
+        distributed: Any = self.operator
+        operator: Any = OfMeanKernel(distributed.engine, distributed.model)
         return DistributedProblem(operator, self.policy)
 
-    def mean_rows(self) -> Rows:
+    def mean_rows(self) -> MeanRows:
         """The mean kernel, gathered."""
-        own: Any = self.operator
-        parts = own.engine.run("mean_rows", kept=0)[1]
-        lengths, indices, data, costs, available = (np.concatenate(part) for part in zip(*parts, strict=True))
+        distributed: Any = self.operator
+        parts = distributed.engine.ask("mean_rows")
+        joined = (np.concatenate(part) for part in zip(*parts, strict=True))
+        lengths, indices, data, costs, available = joined
         indptr = np.append(0, np.cumsum(lengths))
-        return Rows.of(indptr, indices, data, costs, available, own.model.discount)
+        return MeanRows.of(indptr, indices, data, costs, available, distributed.model.discount)
 
     @cached_property
     def _prover(self) -> Prover:
-        return WorkersProver(self.operator.engine, self.operator.ball is None)  # type: ignore[attr-defined]
+        return cast(Prover, self.operator)

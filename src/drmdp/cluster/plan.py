@@ -1,21 +1,27 @@
-"""What a run past one machine takes: memory, bytes, and time by a measured model, before it begins.
+"""Memory, traffic and time of a run past one machine, estimated before it begins.
 
-For S states in W ranges, n of them and e listed next states in the largest, with A actions, N kernels, d bytes a probability and m bytes a state of what
-a sweep keeps (`drmdp.layout.memory`):
+For S states in W ranges, n of them and e listed next states in the largest, with A actions, N
+kernels, d bytes a probability and m bytes a state of what a sweep keeps (`drmdp.layout.memory`):
 
-====================== ========================================================================================================
-model, mapped          N d e + 4 e + 8 A n + costs: pages of files, which the system drops when memory is short
-worker                 8 e (mean kernel) + 3 (m + 8 A) n (the best sweep, the last and the next) + 12 e (chain, at most) + 8 · 24 n (vectors)
-                       + 8 · 4 S (a vector of all states, and what a sweep makes of it; `ORDER` S more with support "all") + `LIBRARIES`
-driver                 numbers and references; with `Local` it is the worker, and keeps vectors of all S states out of files, and of the ranges that
-                       are open 4 e + (14 A + 48) n, as many as `OPEN` bytes hold
+====================== =============================================================================
+model, mapped          N d e + 4 e + 8 A n + costs: pages of files, which the system drops when
+                       memory is short
+worker                 8 e (mean kernel) + 3 (m + 8 A) n (the best sweep, the last and the next) +
+                       12 e (chain, at most) + 8 · 24 n (vectors) + 8 · 4 S (a vector of all
+                       states, and what a sweep makes of it; `ORDER` S more with support "all") +
+                       `LIBRARIES`
+driver                 numbers and references; with `Local` it is the worker, and keeps vectors of
+                       all S states out of files, and of the ranges that are open
+                       4 e + (14 A + 48) n, as many as `OPEN` bytes hold
 an exchange            8 S (W − 1) bytes, received by all workers together
-exchanges of a run     one for each sweep, proof and product, and for each chain that depends on v (`EXCHANGED`)
-====================== ========================================================================================================
+exchanges of a run     one for each sweep, proof and product, and for each chain that depends on v
+                       (`EXCHANGED`)
+====================== =============================================================================
 
-**Time**, in CPU seconds of one thread, is linear: nanoseconds for each stored probability (N e), listed next state (e) or state (n), measured on
-one machine. How many calls a run makes depends on the problem; `USUAL` is a model whose chain mixes fast (a garnet with discount .95, to a relative 1e-3).
-Slow mixing multiplies the products, up to tens of times.
+**Time**, in CPU seconds of one thread, is linear: nanoseconds for each stored probability (N e),
+listed next state (e) or state (n), measured on one machine. How many calls a run makes depends on
+the problem; `USUAL` is a model whose chain mixes fast (a garnet with discount .95, to a relative
+1e-3). Slow mixing multiplies the products, up to tens of times.
 """
 
 from __future__ import annotations
@@ -26,20 +32,26 @@ from typing import Any
 
 import numpy as np
 
-from drmdp.cluster.source import Source
+from drmdp.cluster.source import DirectorySource, Ranges
 from drmdp.layout.memory import shapes_of
 from drmdp.sets import AmbiguitySet
 from drmdp.sets.registry import entry_of
 
-EXCHANGED = ("sweep", "evaluate", "prove", "chain", "product", "sweep_mean", "evaluate_mean", "prove_mean")
-"""Calls that send one vector of all states."""
-USUAL = {"survey": 1, "digests": 1, "sweep_mean": 4, "chain_mean": 3, "sweep": 3, "chain": 2, "product": 63, "prove": 1}
-"""Calls of a run that goes well."""
-NANOSECONDS: dict[str, tuple[float, float, float]] = {
-    "survey": (11.0, 0.0, 0.0), "digests": (5.0, 0.0, 0.0), "sweep": (12.0, 0.0, 0.0), "chain": (6.5, 0.0, 0.0), "prove": (11.0, 0.0, 0.0),
-    "sweep_mean": (0.0, 25.0, 0.0), "chain_mean": (0.0, 18.0, 0.0), "product": (0.0, 4.5, 60.0),
-}  # fmt: skip
-"""For each stored probability, listed next state and state; a product's last number is the method's work on vectors."""
+EXCHANGED = ("sweep", "prove", "chain", "product", "sweep_mean", "prove_mean")
+"""Calls that send a vector of all states."""
+USUAL: dict[str, tuple[int, float, float, float]] = {
+    "survey": (1, 11.0, 0.0, 0.0),
+    "digests": (1, 5.0, 0.0, 0.0),
+    "sweep_mean": (4, 0.0, 25.0, 0.0),
+    "chain_mean": (3, 0.0, 18.0, 0.0),
+    "sweep": (3, 12.0, 0.0, 0.0),
+    "chain": (2, 6.5, 0.0, 0.0),
+    "product": (63, 0.0, 4.5, 60.0),
+    "prove": (1, 11.0, 0.0, 0.0),
+}
+"""How often a usual run makes a call, and nanoseconds of it for each stored probability, listed
+next state and state; a product's last number is the method's work on vectors.
+"""
 VECTORS, WHOLE, COPIES, ENTRY = 24, 4, 3, 12
 LIBRARIES = 150_000_000
 """Bytes of the interpreter, its libraries and loaded kernels, in no file."""
@@ -50,13 +62,13 @@ ORDER = 44
 
 
 def exchanges(calls: Mapping[str, int]) -> int:
-    """Vectors that are made known to all workers in so many calls."""
+    """Number of vectors that so many calls send to all workers."""
     return sum(calls.get(name, 0) for name in EXCHANGED)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a run takes, in bytes and CPU seconds of one thread."""
+class WorkEstimate:
+    """Bytes of a run, and CPU seconds of one thread."""
 
     ranges: int
     states: int  # of the largest range
@@ -66,46 +78,60 @@ class Plan:
     checkpoint: int  # bytes of a checkpoint; two are kept, and for a moment three
     out: int  # bytes of the result
     exchange: int  # bytes that all workers receive in an exchange
-    exchanges: int  # of a run that goes well
+    exchanges: int  # of a usual run
     seconds: float  # CPU seconds of a worker in such a run, on one thread
 
     @property
     def bytes(self) -> int:
-        """What all workers receive in a run that goes well."""
+        """Bytes that all workers receive in a usual run."""
         return self.exchange * self.exchanges
 
 
-def stay_open(source: Source, ball: AmbiguitySet, ranges: list[tuple[int, int]]) -> list[float]:
-    """Bytes of the first ranges, those that stay open where all are in one process; none where the data of a set are more than the model's."""
-    if entry_of(ball).layout:
+def stay_open(source: DirectorySource, ambiguity: AmbiguitySet, ranges: Ranges) -> list[float]:
+    """Bytes of the first ranges, those that stay open where all are in one process; none where the
+    data of a set are more than the model's.
+    """
+    if entry_of(ambiguity).layout:
         return []
     sizes = [source.opened(hi - lo, int(np.diff(source.entries([lo, hi]))[0])) for lo, hi in ranges]
     return sizes[: int(np.count_nonzero(np.cumsum(sizes) <= OPEN))]
 
 
-def plan(source: Source, ball: AmbiguitySet, parts: int, one_process: bool) -> Plan:
-    """What a run with so many ranges takes; `one_process`: they take turns."""
+def plan(
+    source: DirectorySource, ambiguity: AmbiguitySet, parts: int, one_process: bool
+) -> WorkEstimate:
+    """Estimate a run with so many ranges; with `one_process` they take turns."""
     head = source.head
     S, A, N = head.n_states, head.n_actions, head.n_kernels
     ranges = source.ranges(parts)
     ends = source.entries([0, *(hi for _, hi in ranges)])
     n, e = max(hi - lo for lo, hi in ranges), int(np.diff(ends).max())
-    keeps = entry_of(ball).keeps
-    left = 8 * (sum(int(np.prod(shape)) for shape in shapes_of(1, A, N, keeps)) + A)
-    whole = 8 * WHOLE * S + (ORDER * S if ball.support == "all" else 0)
+    keeps = entry_of(ambiguity).keeps
+    sweep_bytes = 8 * (sum(int(np.prod(shape)) for shape in shapes_of(1, A, N, keeps)) + A)
+    exchanged = 8 * WHOLE * S + (ORDER * S if ambiguity.support == "all" else 0)
     mapped = source.mapped(n, e)
-    stays = COPIES * left * S + (8 + ENTRY) * int(ends[-1])
-    still = int(sum(stay_open(source, ball, ranges))) if one_process else 0
-    own = still + left * n + 8 * VECTORS * S if one_process else COPIES * left * n + (8 + ENTRY) * e + 8 * VECTORS * n
-    kept = left * S + 8 * S * 8
-    usual = {name: np.dot(NANOSECONDS[name], (N * e, e, n)) * count for name, count in USUAL.items()}
-    return Plan(
-        len(ranges), n, mapped, LIBRARIES + own + whole, stays if one_process else 0, 2 * kept, kept + 8 * S * (2 + A),
-        8 * S * (len(ranges) - 1), exchanges(USUAL),
-        float(sum(usual.values())) * 1e-9 * (len(ranges) if one_process else 1),
-    )  # fmt: skip
+    stays = COPIES * sweep_bytes * S + (8 + ENTRY) * int(ends[-1])
+    still = int(sum(stay_open(source, ambiguity, ranges))) if one_process else 0
+    if one_process:
+        private = still + sweep_bytes * n + 8 * VECTORS * S
+    else:
+        private = COPIES * sweep_bytes * n + (8 + ENTRY) * e + 8 * VECTORS * n
+    best = sweep_bytes * S + 8 * S * 8
+    nanoseconds = sum(np.dot(each, (N * e, e, n)) * times for times, *each in USUAL.values())
+    return WorkEstimate(
+        len(ranges),
+        n,
+        mapped,
+        LIBRARIES + private + exchanged,
+        stays if one_process else 0,
+        2 * best,
+        best + 8 * S * (2 + A),
+        8 * S * (len(ranges) - 1),
+        exchanges({name: times for name, (times, *_) in USUAL.items()}),
+        float(nanoseconds) * 1e-9 * (len(ranges) if one_process else 1),
+    )
 
 
-def fields(found: Plan) -> dict[str, Any]:
+def fields(estimate: WorkEstimate) -> dict[str, Any]:
     """For a JSON document."""
-    return {**vars(found), "bytes": found.bytes}
+    return {**vars(estimate), "bytes": estimate.bytes}

@@ -1,1 +1,1 @@
-"""What knows neither a set nor a method."""
+"""Arrays, names, tolerances and validation: the parts without sets and methods."""

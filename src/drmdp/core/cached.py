@@ -1,7 +1,8 @@
-"""Properties that are made once, without a lock.
+"""Cached properties without a lock.
 
-`functools.cached_property` of Python 3.11 holds a lock of the class while a value is made. A child that was forked meanwhile never gets it. Here two
-threads that ask at once may both make the value, and the first one stays.
+`functools.cached_property` of Python 3.11 holds a lock of the class while a value is computed. A
+child that was forked meanwhile never gets it. Here two threads may both compute the value, and the
+first value stays.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):  # noqa: N801
-    """A property that is made when it is first asked for, and kept in the `__dict__` of its object."""
+    """A property that is computed at its first use and kept in the `__dict__` of its object."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self.func, self.__doc__ = make, make.__doc__
@@ -22,13 +23,11 @@ class cached_property(Generic[T]):  # noqa: N801
         self._name = name
 
     @overload
-    def __get__(self, one: None, owner: type) -> Self: ...
-
+    def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, one: object, owner: type | None = None) -> T: ...
-
-    def __get__(self, one: object | None, owner: type | None = None) -> T | Self:
-        if one is None:
+    def __get__(self, instance: object, owner: type | None = None) -> T: ...
+    def __get__(self, instance: object | None, owner: type | None = None) -> T | Self:
+        if instance is None:
             return self
-        made: T = one.__dict__.setdefault(self._name, self.func(one))
-        return made
+        value: T = instance.__dict__.setdefault(self._name, self.func(instance))
+        return value

@@ -1,8 +1,9 @@
 """Values around their level, and one-sided steps, rounded away from the truth.
 
-Values v of very different size than their differences are handled as u = v − level(v), so that a large common level costs no digits:
-F(v) = F(u) + λ level, and a bound b on F(u) becomes the bound b − u − (1 − λ) level on F(v) − v. Where discounts differ between pairs there is no such
-rule, and the level is 0.
+Values v of very different size than their differences are handled as u = v − level(v), so that a
+large common level costs no digits: F(v) = F(u) + λ level, and a bound b on F(u) becomes the bound
+b − u − (1 − λ) level on F(v) − v. Where discounts differ between pairs there is no such rule, and
+the level is 0.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ ALL = slice(None)
 
 
 def level(value: Array, model: Model) -> float:
-    """Midrange of a value; removed before and added after every computation. 0 where discounts differ."""
+    """Midrange of a value; removed before and added after every computation. 0 where discounts
+    differ.
+    """
     return 0.0 if model.discounts is not None else float((value.max() + value.min()) / 2)
 
 
@@ -35,18 +38,19 @@ def around(value: Array, model: Model) -> tuple[Array, float]:
 
 
 def both_steps(
-    u: Array, shift: float, model: Model, lower: Array, upper: Array, own: slice = ALL
+    u: Array, shift: float, model: Model, lower: Array, upper: Array, states: slice = ALL
 ) -> tuple[Array, Array, Array]:
-    """Turn bounds on F(u) into steps on F(v) − v, v = u + shift, rounded away from the truth, and F(v) midway between them.
+    """Turn bounds on F(u) into steps on F(v) − v, v = u + shift, rounded away from the truth, and
+    F(v) midway between them.
 
-    `own` are the states of the model that the bounds are of.
+    The bounds are those of `states` of the model.
     """
     low, high, middle = np.empty(u.size), np.empty(u.size), np.empty(u.size)
-    there = model.terminal[own]
-    _native.both_steps(u, shift, model.discount, there, lower, upper, low, high, middle)
+    terminal = model.terminal[states]
+    _native.both_steps(u, shift, model.discount, terminal, lower, upper, low, high, middle)
     if model.ends is not None:
-        middle[there] = model.ends[own][there]
-        low[there] = high[there] = middle[there] - (u[there] + shift)
+        middle[terminal] = model.ends[states][terminal]
+        low[terminal] = high[terminal] = middle[terminal] - (u[terminal] + shift)
     return low, high, middle
 
 

@@ -1,11 +1,12 @@
 """Names of very many things, without an object for each.
 
-A name is anything hashable but True, False, None and NaN. In files it is JSON (`plain`): strings, numbers and tuples of them, nested as they are, come back as
-they were; anything else, such as a frozen dataclass or an enumeration, is its `repr` and comes back as that string. Fingerprints hash the same JSON, so that a
-model and its copy from a file share one.
+A name is anything hashable but True, False, None and NaN. In files it is JSON (`plain`): strings,
+numbers and tuples of them, nested as they are, come back as they were; anything else, such as a
+frozen dataclass or an enumeration, is its `repr` and comes back as that string. Fingerprints hash
+the same JSON, so that a model and its copy from a file share one.
 
-0, 1, 2, … are a `range`. Names in a file are one long text: each ends with a line feed, which JSON never holds as it is; an array says where each
-ends. They are read where they are asked for.
+0, 1, 2, … are a `range`. Names in a file are one long text: each ends with a line feed, which JSON
+never holds as it is; an array says where each ends. They are decoded on demand.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ CHUNK = 2**16
 
 
 class LazyNames(Sequence[Hashable]):
-    """Names that are made when they are asked for, and were found to be distinct."""
+    """Distinct names, computed on demand."""
 
     @property
     def numbers(self) -> Mapping[Hashable, int] | None:
-        """The place of each name, if it can be computed."""
+        """Index by name, if it can be computed."""
         return None
 
 
@@ -61,8 +62,7 @@ class StoredNames(LazyNames):
         return self._decoded(k, k + 1)[0]
 
     def __iter__(self) -> Iterator[Hashable]:
-        for lo in range(0, len(self), CHUNK):
-            yield from self._decoded(lo, min(lo + CHUNK, len(self)))
+        return self._read("names")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and not isinstance(other, str) and same(self, other)
@@ -79,27 +79,35 @@ class StoredNames(LazyNames):
         return StoredNames, (np.array(self._text[lo:hi]), self._ends - lo)
 
     def check(self, what: str) -> None:
-        """Refuse a text that does not hold one name after the other."""
+        """Refuse a text that is not one name after the other."""
         ends, size = np.asarray(self._ends), len(self._text)
         if ends[0] < 0 or ends[-1] > size or (ends[1:] <= ends[:-1]).any():
-            raise InputError(f"{what}: the ends of the names are not in ascending order in a text of {size} bytes")
+            fault = "the ends of the names are not in ascending order"
+            raise InputError(f"{what}: {fault} in a text of {size} bytes")
+        for name in self._read(what):
+            if not is_name(name):
+                raise InputError(f"{what}: {RULE}, got {shown(name)}")
+
+    def _read(self, what: str) -> Iterator[Hashable]:
         for lo in range(0, len(self), CHUNK):
-            for name in self._decoded(lo, min(lo + CHUNK, len(self)), what):
-                if not is_name(name):
-                    raise InputError(f"{what}: {RULE}, got {shown(name)}")
+            yield from self._decoded(lo, min(lo + CHUNK, len(self)), what)
 
     def _decoded(self, lo: int, hi: int, what: str = "names") -> list[Any]:
         text = self._text[int(self._ends[lo]) : int(self._ends[hi])].tobytes()
         try:
-            found = json.loads(b"[" + text.rstrip(b"\n").replace(b"\n", b",") + b"]")
+            names = json.loads(b"[" + text.rstrip(b"\n").replace(b"\n", b",") + b"]")
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{what}: the names {lo:,} … {hi - 1:,} cannot be read: {error}") from None
-        if len(found) != hi - lo or text.count(b"\n") != hi - lo or not text.endswith(b"\n"):
-            raise InputError(f"{what}: expected {hi - lo:,} names from {lo:,} on, got {len(found):,}")
-        return [back(name) for name in found] if b"[" in text else found
+            fault = f"the names {lo:,} … {hi - 1:,} cannot be read: {error}"
+            raise InputError(f"{what}: {fault}") from None
+        if len(names) != hi - lo or text.count(b"\n") != hi - lo or not text.endswith(b"\n"):
+            expected = f"expected {hi - lo:,} names from {lo:,} on"
+            raise InputError(f"{what}: {expected}, got {len(names):,}")
+        return [back(name) for name in names] if b"[" in text else names
 
 
-RULE = "names are hashable, and neither True, False, None nor NaN nor integers of more than 128 bits"
+RULE = (
+    "names are hashable, and neither True, False, None nor NaN nor integers of more than 128 bits"
+)
 
 
 def is_name(label: object) -> bool:
@@ -116,19 +124,20 @@ def is_name(label: object) -> bool:
 
 
 def plain(name: Any, what: str | None = None) -> Any:
-    """A name as JSON holds it; see the module. With `what`, names that say nothing of themselves are refused."""
+    """A name as JSON, see the module; with `what`, names with the default `repr` are refused."""
     kind = type(name)
     if kind in (str, int) or (kind is float and math.isfinite(name)):
         return name
     if kind is tuple:
         return [part if part is None or type(part) is bool else plain(part, what) for part in name]
     if what and getattr(kind, "__repr__", None) is object.__repr__:
-        raise InputError(f"{what}: {shown(name)} cannot be written: its class has no `__repr__` of its own")
+        cause = "its class has no `__repr__` of its own"
+        raise InputError(f"{what}: {shown(name)} cannot be written: {cause}")
     return repr(name)
 
 
 def back(value: Any) -> Any:
-    """The name that JSON holds: lists are tuples."""
+    """The name of a JSON value: lists are tuples."""
     return tuple(map(back, value)) if isinstance(value, list) else value
 
 
@@ -144,15 +153,16 @@ def encoded(what: str, names: Sequence[Any]) -> tuple[bytes, Any]:
 
 
 def listed(what: str, names: Sequence[Any]) -> list[Any]:
-    """Names as a list that JSON holds; two that would be the same there are refused."""
+    """Names as a list for JSON; two that would be the same there are refused."""
     texts = text_of(names, what)
     if len(set(texts)) < len(texts):
-        raise InputError(f"{what}: two names are both {shown(back(json.loads(repeated(texts))))} in a file")  # type: ignore[arg-type]
+        twice = json.loads(repeated(texts))  # type: ignore[arg-type]
+        raise InputError(f"{what}: two names are both {shown(back(twice))} in a file")
     return [json.loads(text) for text in texts]
 
 
 def to_arrays(what: str, names: Sequence[Any]) -> tuple[Any, Any]:
-    """The text of names, and where each begins and the last one ends."""
+    """The text of names, and where each begins and the last ends."""
     parts = [encoded(what, names[lo : lo + CHUNK]) for lo in range(0, len(names), CHUNK)]
     ends = np.zeros(len(names) + 1, dtype=np.int64)
     np.cumsum(np.concatenate([lengths for _, lengths in parts]), out=ends[1:])
@@ -160,7 +170,8 @@ def to_arrays(what: str, names: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def coordinates(states: Sequence[Any], chosen: Iterable[int]) -> tuple[Any, list[str]] | None:
-    """Numbers that the names of some things are made of, (n, k), and what each is called; None if names are not numbers.
+    """Numbers in the names of the chosen states, (n, k), and a label of each column; None if names
+    are no numbers.
 
     Texts of numbers and signs, such as "(3, 4)" in a log, are read as their numbers.
     """
@@ -173,19 +184,22 @@ def coordinates(states: Sequence[Any], chosen: Iterable[int]) -> tuple[Any, list
     columns = [j for j in range(k) if all(isinstance(name[j], int | float) for name in sample)]
     if not columns:
         return None
-    return np.array([[name[j] for j in columns] for name in sample], dtype=float), [f"x{j + 1}" for j in columns]
+    numbers = np.array([[name[j] for j in columns] for name in sample], dtype=float)
+    return numbers, [f"x{j + 1}" for j in columns]
 
 
 def _read(name: Any) -> Any:
-    """The numbers in a text that holds nothing else but signs; anything else as it is."""
+    """The numbers in a text of numbers and signs; any other name as it is."""
     if not isinstance(name, str) or LETTER.search(name):
         return name
-    found = tuple(map(float, NUMBER.findall(name)))
-    return found[0] if len(found) == 1 else found or name
+    numbers = tuple(map(float, NUMBER.findall(name)))
+    return numbers[0] if len(numbers) == 1 else numbers or name
 
 
 def natural(name: Any) -> Any:
-    """What names are sorted by: in texts, numbers count by their size, so that "week 2" comes before "week 10"."""
+    """Sort key of a name: in texts, numbers count by their size, so that "week 2" comes before
+    "week 10".
+    """
     if not isinstance(name, str):
         return name
     parts = DIGITS.split(name)
@@ -198,18 +212,30 @@ def key(text: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
-def same(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Whether two sequences hold the same names in the same order, or what files make of them."""
-    if isinstance(one, range) and isinstance(other, range):
-        return one == other
-    return len(one) == len(other) and all(a == b or plain(a) == plain(b) for a, b in zip(one, other, strict=True))
+def same(names: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether two sequences have the same names in the same order, or the same ones in files."""
+    if isinstance(names, range) and isinstance(other, range):
+        return names == other
+    if len(names) != len(other):
+        return False
+    return all(a == b or plain(a) == plain(b) for a, b in zip(names, other, strict=True))
 
 
-class Numbers(Mapping[Hashable, int]):
+class ComputedIndex(Mapping[Hashable, int]):
+    """The index of names that are computed; subclasses find a name."""
+
+    def __init__(self, names: Sequence[Any]) -> None:
+        self._names = names
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class NumberIndex(ComputedIndex):
     """The index of each of the names 0 … n − 1: itself."""
-
-    def __init__(self, n: int) -> None:
-        self._names = range(n)
 
     def __getitem__(self, name: Any) -> int:
         hash(name)  # as a dictionary does
@@ -220,9 +246,3 @@ class Numbers(Mapping[Hashable, int]):
         if k != name or k not in self._names:
             raise KeyError(name)
         return k
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)

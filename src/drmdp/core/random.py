@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from drmdp.core.validation import whole
+from drmdp.core.validation import integer
 
 Seed = int | np.random.Generator
 
@@ -14,8 +14,10 @@ Seed = int | np.random.Generator
 def generator(seed: Any, purpose: str) -> np.random.Generator:
     """Turn a seed into a generator.
 
-    Each purpose has its own stream: a model and its perturbations, both drawn with seed 0, are independent.
+    Each purpose has its own stream: a model and its perturbations, both drawn with seed 0, are
+    independent.
     """
     if isinstance(seed, np.random.Generator):
         return seed
-    return np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0), spawn_key=tuple(purpose.encode())))
+    key = tuple(purpose.encode())
+    return np.random.default_rng(np.random.SeedSequence(integer("seed", seed, 0), spawn_key=key))

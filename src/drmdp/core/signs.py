@@ -1,7 +1,7 @@
-"""Costs inside, the user's sign outside: where signs are turned.
+"""Costs inside, the user's sign outside.
 
-Inside the package costs are minimised. A model with rewards is turned on the way in (`inward`) and on the
-way out (`sides`, `outward`).
+Inside the package costs are minimised. Values of a model with rewards change their sign on the way
+in (`inward`) and on the way out (`sides`, `outward`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 
 from drmdp._typing import Array, ArrayLike
 from drmdp.core.levels import ended
-from drmdp.core.validation import numbers
-from drmdp.errors import InputError
+from drmdp.core.validation import check_shape, numbers
+from drmdp.errors import InputError, first_place
 
 if TYPE_CHECKING:
     from drmdp.model import Model
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 def inward(model: Model, value: Array) -> Array:
     """Values (S,) as costs, with those of terminal states."""
-    found: Array = ended(model, -value if model.maximise else value)
-    return found
+    cost: Array = ended(model, -value if model.maximise else value)
+    return cost
 
 
 def outward(model: Model, cost: Array) -> Array:
@@ -44,9 +44,8 @@ def pessimistic(model: Model, lower: Array, upper: Array) -> Array:
 def value_of(model: Model, value: ArrayLike, name: str = "value") -> Array:
     """Check a value (S,) that a user gave, and turn it inward."""
     v = numbers(name, value)
-    if v.shape != (model.n_states,):
-        raise InputError(f"{name}: expected shape {(model.n_states,)}, got {v.shape}")
-    if not np.isfinite(v).all():
-        s = int(np.argmax(~np.isfinite(v)))
-        raise InputError(f"{name} must be finite: state {model.states[s]!r} has {float(v[s])!r}")
+    check_shape(name, v, (model.n_states,))
+    if at := first_place(~np.isfinite(v)):
+        state = f"state {model.states[at[0]]!r} has {float(v[at])!r}"
+        raise InputError(f"{name} must be finite: {state}")
     return inward(model, v)

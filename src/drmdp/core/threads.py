@@ -1,7 +1,8 @@
-"""The map: run a kernel over ranges of states, on one thread or several.
+"""Runs of a routine over ranges of states, on one thread or several.
 
-Kernels release the GIL and write each state's results to that state's own place, so results do not depend on the number of
-threads or on who runs first. Any number of callers may map at the same time. A forked child makes threads of its own.
+Routines release the GIL and write each state's results to that state's own place, so results do not
+depend on the number of threads or on who runs first. Any number of callers may map at the same
+time. A forked child makes threads of its own.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import IntArray
+from drmdp.core.validation import is_integer
 from drmdp.errors import InputError, shown
 
+Routine = Callable[[int, int], None]
 VARIABLE = "DRMDP_THREADS"
 MOST = 1024
 """More threads than any machine has cores are a slip."""
@@ -28,15 +31,16 @@ SMALL = 100_000
 
 
 def count(threads: int | None) -> int:
-    """Number of threads to use: as given, else from the environment, else one per core this process may use."""
+    """Number of threads to use: as given, else from the environment, else one per core of this
+    process.
+    """
     given: Any = threads
     if given is None:
         text = os.environ.get(VARIABLE) or str(min(cores(), MOST))
         given = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or not 1 <= given <= MOST:
-        raise InputError(
-            f"threads ({VARIABLE} in the environment) is a whole number from 1 to {MOST}, got {shown(given)}"
-        )
+    if not is_integer(given) or not 1 <= given <= MOST:
+        variable = f"threads ({VARIABLE} in the environment)"
+        raise InputError(f"{variable} is a whole number from 1 to {MOST}, got {shown(given)}")
     return int(given)
 
 
@@ -54,18 +58,19 @@ def _pool(threads: int, process: int) -> ThreadPoolExecutor:
 def cut(work: IntArray, start: int, stop: int, pieces: int) -> list[tuple[int, int]]:
     """Cut start … stop into ranges of about equal work; `work` (S + 1,) is cumulative."""
     marks = np.linspace(work[start], work[stop], pieces + 1)[1:-1]
-    edges = np.unique(np.concatenate([[start], np.searchsorted(work[start : stop + 1], marks) + start, [stop]]))
-    return [(int(a), int(b)) for a, b in pairwise(edges)]
+    inner = np.searchsorted(work[start : stop + 1], marks) + start
+    return list(pairwise(sorted({start, *inner.tolist(), stop})))
 
 
-def run(kernel: Callable[[int, int], None], work: IntArray, start: int, stop: int, threads: int) -> None:
-    """Call kernel(lo, hi) on ranges that cover start … stop."""
+def run(routine: Routine, work: IntArray, start: int, stop: int, threads: int) -> None:
+    """Call routine(lo, hi) on ranges that cover start … stop."""
     if threads == 1 or work[stop] - work[start] < SMALL:
-        kernel(start, stop)
+        routine(start, stop)
         return
     jobs: list[Future[None]] = []
     try:
-        jobs.extend(_submit(kernel, piece, threads) for piece in cut(work, start, stop, PIECES * threads))
+        pieces = cut(work, start, stop, PIECES * threads)
+        jobs.extend(_submit(routine, piece, threads) for piece in pieces)
         for job in jobs:
             job.result()
     finally:
@@ -74,19 +79,20 @@ def run(kernel: Callable[[int, int], None], work: IntArray, start: int, stop: in
         wait(jobs)
 
 
-def run_some(kernel: Callable[[int, int], None], n: int, some: int, work: int, threads: int) -> None:
-    """Call kernel(lo, hi) on ranges that cover 0 … n and begin at multiples of `some`, each number of them that much work."""
+def run_blocks(routine: Routine, n: int, length: int, work: int, threads: int) -> None:
+    """Call routine(lo, hi) on blocks of `length` that cover 0 … n, each number `work`."""
 
-    def pieces(lo: int, hi: int) -> None:
-        for first in range(some * lo, min(some * hi, n), some):
-            kernel(first, min(first + some, n))
+    def blocks(lo: int, hi: int) -> None:
+        for first in range(length * lo, min(length * hi, n), length):
+            routine(first, min(first + length, n))
 
-    count = -(-n // some)
-    run(pieces, np.arange(count + 1) * (some * work), 0, count, threads)
+    count = -(-n // length)
+    run(blocks, np.arange(count + 1) * (length * work), 0, count, threads)
 
 
-def _submit(kernel: Callable[[int, int], None], piece: tuple[int, int], threads: int) -> Future[None]:
+def _submit(routine: Routine, piece: tuple[int, int], threads: int) -> Future[None]:
     try:
-        return _pool(threads, os.getpid()).submit(kernel, *piece)
+        return _pool(threads, os.getpid()).submit(routine, *piece)
     except RuntimeError as error:  # a limit of the system
-        raise InputError(f"{threads} threads cannot be started: {error}; take fewer ({VARIABLE})") from None
+        fault = f"{threads} threads cannot be started: {error}"
+        raise InputError(f"{fault}; take fewer ({VARIABLE})") from None

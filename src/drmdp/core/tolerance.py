@@ -1,13 +1,14 @@
-"""How near is near enough.
+"""Tolerances of certified gaps.
 
 A run ends as `solved` when its certified gap, the largest upper − lower over the states, is
 
     at most tol                if tol is given: absolute, in the unit of the costs,
     at most rtol · scale       otherwise, with scale = max(max |value|, max |c|),
 
-where `value` is the certified worst-case value that is returned and c are the known costs of the available pairs. The scale is part of the
-result: it moves while a run goes on and is fixed when it ends. Values far below the costs, as where costs and rewards cancel, do not ask for more
-digits than the costs have.
+where `value` is the certified worst-case value that is returned and c are the known costs of the
+available pairs. The scale is part of the result: it moves while a run goes on and is fixed when it
+ends. Values far below the costs, as where costs and rewards cancel, do not ask for more digits than
+the costs have.
 """
 
 from __future__ import annotations
@@ -45,18 +46,18 @@ class Tolerance:
         return self.rtol * scale if self.tol is None else self.tol
 
     def compare(self, gap: float, scale: float) -> str:
-        """Say how large a gap is, and what was asked for."""
+        """A gap beside the tolerance, in words."""
         relative = f", relative {gap / scale:.2g}" if scale > 0 else ""
         return f"{gap:.3g}{relative} ({self.short})"
 
     @property
     def short(self) -> str:
-        """As it is given: "rtol 1e-06"."""
+        """In words: "rtol 1e-06"."""
         return ", ".join(f"{name} {value:g}" for name, value in self.given.items())
 
     @property
     def given(self) -> dict[str, float]:
-        """The one of the two that counts, by name."""
+        """The tolerance in force, by name."""
         return {"rtol": self.rtol} if self.tol is None else {"tol": self.tol}
 
     def __str__(self) -> str:

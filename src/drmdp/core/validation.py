@@ -1,4 +1,4 @@
-"""Validation of what a model is made of, one function a subject.
+"""Validation of the arguments of models and solvers, one function a subject.
 
 Each returns clean data or raises an `InputError` that names the place and the value.
 """
@@ -9,16 +9,16 @@ import math
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.core import storage
-from drmdp.core.archives import parse_json
-from drmdp.core.names import RULE, LazyNames, Numbers, is_name, same
-from drmdp.errors import InputError, repeated, shown
+from drmdp.core.names import RULE, LazyNames, NumberIndex, is_name, same
+from drmdp.errors import InputError, first_place, meant, repeated, shown, unexpected
+from drmdp.io.archives import parse_json
 
 Names = Sequence[Hashable]
 LOW = 0.5
@@ -26,25 +26,26 @@ LOW = 0.5
 
 
 def numbers(name: str, given: ArrayLike) -> Array:
-    """Convert to a float64 array of our own, or say what was given instead; masked entries become NaN."""
+    """Convert to a new float64 array; masked entries become NaN."""
     return numbers_with_slack(name, given)[0]
 
 
 def numbers_with_slack(name: str, given: ArrayLike) -> tuple[Array, float]:
-    """Give the `numbers`, and how far from 1 a distribution with their original precision may sum."""
+    """The `numbers`, and how far from 1 a distribution in their dtype may sum."""
     array = _array(name, given)
     if array.dtype.kind not in _REAL:
-        raise InputError(f"{name}: expected an array of numbers, got {type(given).__name__} of dtype {array.dtype}")
+        kind = f"{type(given).__name__} of dtype {array.dtype}"
+        raise InputError(f"{name}: expected an array of numbers, got {kind}")
     with np.errstate(over="ignore"):  # long doubles: infinity says enough
-        own = np.array(array, dtype=np.float64, order="C")
+        copy = np.array(array, dtype=np.float64, order="C")
     if isinstance(given, np.ma.MaskedArray):
-        own[np.ma.getmaskarray(given)] = np.nan
-    own += 0.0  # −0.0 becomes 0.0: equal models have equal bits
-    return own, storage.row_sum_tol(array.dtype)
+        copy[np.ma.getmaskarray(given)] = np.nan
+    copy += 0.0  # −0.0 becomes 0.0: equal models have equal bits
+    return copy, storage.row_sum_tol(array.dtype)
 
 
 def number(name: str, given: Any, expected: str = "a number") -> float:
-    """Convert to a float, or say what was given instead."""
+    """Convert to a float."""
     if type(given) is float:
         return given + 0.0
     try:
@@ -54,6 +55,14 @@ def number(name: str, given: Any, expected: str = "a number") -> float:
     if value.ndim:
         raise InputError(f"{name}: expected {expected}, got {shown(given)}")
     return float(value)
+
+
+def number_from(low: float, name: str, given: Any, expected: str, high: float = math.inf) -> float:
+    """A finite number of at least `low`, and at most `high`."""
+    value = number(name, given, expected)
+    if not low <= value <= high or value == math.inf:
+        raise unexpected(name, expected, value)
+    return value
 
 
 _REAL = "biuf"
@@ -69,7 +78,7 @@ def _array(name: str, given: ArrayLike) -> Any:
             return np.asarray(given)
     except MemoryError:
         raise
-    except Exception as error:  # `given` may be any object, with an __array__ of its own
+    except Exception as error:  # `given` may be any object, with any __array__
         reason = _ragged(name, given) or " ".join(str(error).split())
         raise InputError(f"{name}: expected an array of numbers: {reason}") from None
 
@@ -79,14 +88,17 @@ def _nested(given: Any) -> bool:
 
 
 def _ragged(name: str, given: Any) -> str | None:
-    """Where the lengths of nested lists differ, in words; None if not in the first 10 000 of a level."""
+    """Place where the lengths of nested lists differ, in words; None if not in the first 10 000 of
+    a level.
+    """
     level = [(name, given)]
     for _ in range(5):
         sizes = [len(item) if _nested(item) else None for _, item in level]
         for (place, item), size in zip(level, sizes, strict=True):
             if size != sizes[0]:
                 return f"{level[0][0]} {_length(level[0][1])}, but {place} {_length(item)}"
-        inner = ((f"{place}[{k}]", own) for place, item in level if _nested(item) for k, own in enumerate(item))
+        lists = ((place, item) for place, item in level if _nested(item))
+        inner = ((f"{place}[{k}]", part) for place, item in lists for k, part in enumerate(item))
         level = list(islice(inner, 10_000))
     return None
 
@@ -102,23 +114,29 @@ def check_sparse(name: str, matrix: Any) -> None:
     if matrix.dtype.kind not in _REAL:
         raise InputError(f"{name}: expected real numbers, got dtype {matrix.dtype}")
     try:  # scipy checks indices only on request, and follows wrong ones out of the array
-        matrix.check_format(full_check=True) if hasattr(matrix, "check_format") else matrix.tocoo(copy=True)
+        if hasattr(matrix, "check_format"):
+            matrix.check_format(full_check=True)
+        else:
+            matrix.tocoo(copy=True)
     except ValueError as error:
         raise InputError(f"{name}: not a valid sparse matrix: {error}") from None
 
 
 def names_of(name: str, given: Names | None, size: int) -> Names:
-    """Distinct names of the right number: as a tuple, as a range where they are 0, 1, 2 and so on, or as they are in a file."""
-    if given is None:
+    """Distinct names of the right number: as a tuple, as a range where they are 0, 1, 2 and so on,
+    or as they are in a file.
+    """
+    if given is None or (isinstance(given, range) and given == range(size)):
         return range(size)
-    if len(given) == size if isinstance(given, LazyNames) else isinstance(given, range) and given == range(size):
+    if isinstance(given, LazyNames) and len(given) == size:
         return given
-    labels = _items(given, size + 1)
+    labels = items_of(given, size + 1)
     if labels is None or isinstance(given, set | frozenset):  # a set has no order
         raise InputError(f"{name}: expected a sequence of {size} names, got {shown(given)}")
     names = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
     if len(names) != size:
-        raise InputError(f"{name}: expected {size} names, got {'more' if len(names) > size else len(names)}")
+        length = "more" if len(names) > size else len(names)
+        raise InputError(f"{name}: expected {size} names, got {length}")
     for label in names:
         if not is_name(label):
             raise InputError(f"{name}: {RULE}, got {shown(label)}")
@@ -129,7 +147,8 @@ def names_of(name: str, given: Names | None, size: int) -> Names:
 
 def notes_of(given: Any) -> tuple[str, ...]:
     """Texts of one line each."""
-    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(note, str) for note in given):
+    several = isinstance(given, Sequence) and not isinstance(given, str)
+    if not several or not all(isinstance(note, str) for note in given):
         raise InputError(f"notes: expected a list of texts, got {shown(given)}")
     return tuple(" ".join(note.split()) for note in given)
 
@@ -142,43 +161,57 @@ def start_of(given: Any) -> str | None:
 
 
 def origin_of(given: Any) -> dict[str, Any] | None:
-    """How a model was made of a log, as a file tells it: an object of JSON, or its text."""
-    found = parse_json(given) if isinstance(given, str) else given
-    if found is None:
+    """The record of an estimation from a log: an object of JSON, or its text."""
+    origin = parse_json(given) if isinstance(given, str) else given
+    if origin is None:
         return None
-    names = found.get("stages", []) if isinstance(found, dict) else None
+    names = origin.get("stages", []) if isinstance(origin, dict) else None
     right = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    if not right or not isinstance(found.get("estimate"), dict):
+    if not right or not isinstance(origin.get("estimate"), dict):
         raise InputError(f"origin: expected how a log was made a model, got {shown(given)}")
-    return dict(found)
+    return dict(origin)
 
 
 def policy_of(given: Any, model: Any) -> Any:
-    """The policy of a result, if it is one and of the same states and actions; else what was given."""
-    own = getattr(given, "policy", None)
-    if not isinstance(own, np.ndarray):
+    """The policy of a result of the same states and actions, that of `drmdp.reach` going on where
+    it ended; anything else unchanged.
+    """
+    policy = getattr(given, "policy", None)
+    if not isinstance(policy, np.ndarray):
         return given
     for kind in ("states", "actions"):
         names = getattr(given, kind, None)
         if isinstance(names, Sequence) and not same(names, getattr(model, kind)):
-            raise InputError(f"policy: the {type(given).__name__} is for other {kind} than the model's")
-    return own
+            result = type(given).__name__
+            raise InputError(f"policy: the {result} is for other {kind} than the model's")
+    goal = getattr(given, "criterion", None) or getattr(given, "settings", {}).get("criterion")
+    return going_on(policy, model) if goal == "reach" else policy
+
+
+def going_on(policy: Array, model: Any) -> Array:
+    """A policy, (S, A) or (T, S, A), that plays all available actions alike where it played none,
+    as where reaching has ended.
+    """
+    if policy.shape[-2:] != model.available.shape:
+        return policy
+    alike = model.available / np.maximum(model.available.sum(axis=1, keepdims=True), 1)
+    return np.where(policy.any(axis=-1, keepdims=True), policy, alike)
 
 
 def kernel_number(model: Any, given: Any, name: str = "kernel") -> int:
-    """Which kernel is meant: a whole number is its place, a text its name."""
+    """The number of a kernel, from its number or its name."""
     if isinstance(given, str):
         return find(lookup(model.kernel_names), given, name, "kernel")
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or not 0 <= given < model.n_kernels:
+    if not is_integer(given) or not 0 <= given < model.n_kernels:
         names = "" if isinstance(model.kernel_names, range) else ", or a name"
-        raise InputError(f"{name}: expected a number from 0 to {model.n_kernels - 1}{names}, got {shown(given)}")
+        raise unexpected(name, f"a number from 0 to {model.n_kernels - 1}{names}", given)
     return int(given)
 
 
 def lookup(names: Names) -> Mapping[Hashable, int]:
     """Index by name."""
     if isinstance(names, range):
-        return Numbers(len(names))
+        return NumberIndex(range(len(names)))
     if isinstance(names, LazyNames) and names.numbers is not None:
         return names.numbers
     table = {name: index for index, name in enumerate(names)}
@@ -187,8 +220,8 @@ def lookup(names: Names) -> Mapping[Hashable, int]:
     return table
 
 
-def _items(given: Any, most: int) -> list[Any] | None:
-    """Up to `most` items of a collection; None if it is not one, a string or a mapping."""
+def items_of(given: Any, most: int | None = None) -> list[Any] | None:
+    """Items of a collection, at most so many; None if it is not one, a string or a mapping."""
     if isinstance(given, str | bytes | Mapping):
         return None
     try:
@@ -208,31 +241,67 @@ def find(table: Mapping[Hashable, int], name: Any, where: str, kind: str) -> int
             return table[name]
     except (KeyError, TypeError):
         pass
-    some = ", ".join(repr(known) for known in islice(table, 5)) + (", …" if len(table) > 5 else "")
-    raise InputError(f"{where}: unknown {kind} {shown(name)}; known: {some}")
+    known = ", ".join(map(repr, islice(table, 5))) + (", …" if len(table) > 5 else "")
+    raise InputError(f"{where}: unknown {kind} {shown(name)}; known: {known}{meant(name, table)}")
 
 
 def discount_of(discount: Any) -> float:
     """A discount in [0, 1]."""
-    value = number("discount", discount, "a number in [0, 1]")
-    if not 0 <= value <= 1:
-        raise InputError(f"discount: expected a number in [0, 1], got {shown(discount)}")
-    return value
+    return number_from(0.0, "discount", discount, "a number in [0, 1]", 1.0)
 
 
-def one_discount(discount: Any, what: str) -> float:
-    """A discount where there is room for one only."""
+def common_discount(discount: Any, what: str) -> float:
+    """A discount that all pairs share."""
     if isinstance(discount, list | tuple | np.ndarray):
-        raise InputError(f"discount: {what} has one for all pairs; drmdp.Model(kernels, …) takes one for each")
+        cure = "drmdp.Model(kernels, …) takes one for each"
+        raise InputError(f"discount: {what} has one for all pairs; {cure}")
     return discount_of(discount)
 
 
 def low_discount(discount: float) -> str | None:
-    """A question, if a discount may be meant for a rate of interest."""
+    """A remark on a discount that may be meant for a rate of interest."""
     if not 0 < discount < LOW:
         return None
-    rate = f"{100 * discount:g} %"
-    return f"a discount of {discount:g} forgets {1 - discount:.0%} of a cost that comes a step later; {rate} interest a step is {1 / (1 + discount):.6g}"
+    share = f"forgets {1 - discount:.0%} of a cost that comes a step later"
+    interest = f"{100 * discount:g} % interest a step is {1 / (1 + discount):.6g}"
+    return f"a discount of {discount:g} {share}; {interest}"
+
+
+def discounts_of(given: Any, available: BoolArray, labels: Any) -> tuple[float, Array | None]:
+    """A discount, or the largest of one for each pair (S, A) and these, 0 where a pair is not
+    available; None if all are the same.
+    """
+    if not isinstance(given, list | tuple | np.ndarray):
+        return discount_of(given), None
+    each = numbers("discount", given)
+    if each.shape != available.shape:
+        expected = f"expected a number in [0, 1], or one for each pair, shape {available.shape}"
+        raise InputError(f"discount: {expected}; got {each.shape}")
+    valid = (each >= 0) & (each <= 1)
+    each = _by_pair(each, valid, available, labels, "discount must be in [0, 1]")
+    known = each[available]
+    largest = float(known.max(initial=0.0))
+    return largest, None if (known == largest).all() else each
+
+
+def sojourn_of(given: Any, available: BoolArray, labels: Any) -> Array | None:
+    """Mean lengths of steps, (S, A), 0 where a pair is not available; None: all last 1."""
+    if given is None:
+        return None
+    each = numbers("sojourn", given)
+    if each.shape not in ((), available.shape[:1], available.shape):
+        expected = f"expected a number, one for each state, or shape {available.shape}"
+        raise InputError(f"sojourn: {expected}; got {each.shape}")
+    each = np.broadcast_to(each[:, None] if each.ndim == 1 else each, available.shape)
+    valid = (each > 0) & (each < np.inf)
+    return _by_pair(each, valid, available, labels, "sojourn must be positive and finite")
+
+
+def _by_pair(each: Array, valid: BoolArray, available: BoolArray, labels: Any, rule: str) -> Array:
+    """Numbers (S, A) that are valid, and 0 where a pair is not available."""
+    if at := first_place((available & ~valid).ravel()):
+        raise InputError(f"{rule}: {labels.pair(*at)} has {float(each.ravel()[at])!r}")
+    return np.where(available, each, 0.0)
 
 
 def distribution(name: str, given: ArrayLike, names: Names, kind: str) -> Array:
@@ -248,12 +317,10 @@ def distribution(name: str, given: ArrayLike, names: Names, kind: str) -> Array:
             p[k] = number(f"{name}: {kind} {names[k]!r}", probability)
     else:
         p, tol = numbers_with_slack(name, given)
-    if p.shape != (size,):
-        raise InputError(f"{name}: expected shape {(size,)}, got {p.shape}")
+    check_shape(name, p, (size,))
     for bad, rule in ((~np.isfinite(p), "must be finite"), (p < 0, "must not be negative")):
-        if bad.any():
-            k = int(np.argmax(bad))
-            raise InputError(f"{name} {rule}: {kind} {names[k]!r} has {float(p[k])!r}")
+        if at := first_place(bad):
+            raise InputError(f"{name} {rule}: {kind} {names[at[0]]!r} has {float(p[at])!r}")
     total = math.fsum(p.tolist()) if p.max(initial=0.0) < 1e200 else math.inf
     if abs(total - 1) > tol:
         raise InputError(f"{name} must sum to 1, got {float(total)!r}")
@@ -261,17 +328,20 @@ def distribution(name: str, given: ArrayLike, names: Names, kind: str) -> Array:
 
 
 def flag_array(name: str, given: ArrayLike, shape: tuple[int, ...]) -> BoolArray:
-    """A bool array of this shape, our own, or say what was given instead."""
+    """A new bool array of this shape."""
     array = _array(name, given)
     if array.shape != shape or array.dtype != np.bool_:
-        raise InputError(f"{name}: expected a bool array of shape {shape}, got {array.dtype} {array.shape}")
-    if isinstance(given, np.ma.MaskedArray) and np.ma.getmaskarray(given).any():
-        raise InputError(f"{name}: entry {np.argwhere(np.ma.getmaskarray(given))[0].tolist()} is masked")
+        kind = f"{array.dtype} {array.shape}"
+        raise InputError(f"{name}: expected a bool array of shape {shape}, got {kind}")
+    if at := first_place(np.ma.getmaskarray(given)):
+        raise InputError(f"{name}: entry {list(at)} is masked")
     return np.array(array)
 
 
 def terminal_of(given: ArrayLike, states: Names) -> tuple[BoolArray, Array | None]:
-    """Which states are terminal, (S,), from flags, names or a mapping, and their values, (S,); None if all are 0."""
+    """Flags (S,) of the terminal states, from flags, names or a mapping, and their values, (S,);
+    None if all are 0.
+    """
     if not isinstance(given, Mapping):
         return state_flags("terminal", given, states), None
     table, values = lookup(states), np.zeros(len(states))
@@ -283,7 +353,7 @@ def terminal_of(given: ArrayLike, states: Names) -> tuple[BoolArray, Array | Non
             raise InputError(f"{where}: expected {kind}, got {value}")
         flags[s], values[s] = True, number(where, value, kind)
         if not abs(values[s]) <= LARGEST:
-            raise InputError(f"terminal: state {states[s]!r}: expected a finite value, got {float(values[s])!r}")
+            raise InputError(f"{where}: expected a finite value, got {float(values[s])!r}")
     return flags, values if values.any() else None
 
 
@@ -292,27 +362,32 @@ def ends_of(given: ArrayLike, terminal: BoolArray) -> Array | None:
     if given is None:
         return None
     values = np.array(given, dtype=np.float64)
-    if values.shape != terminal.shape:
-        raise InputError(f"ends: expected shape {terminal.shape}, got {values.shape}")
-    wrong = ~(np.abs(values) <= LARGEST) | (~terminal & (values != 0))
-    if wrong.any():
-        s = int(np.argmax(wrong))
-        what = "a finite value" if terminal[s] else "0, for it is not terminal"
-        raise InputError(f"ends: state {s}: expected {what}, got {float(values[s])!r}")
+    check_shape("ends", values, terminal.shape)
+    if at := first_place(~(np.abs(values) <= LARGEST) | (~terminal & (values != 0))):
+        what = "a finite value" if terminal[at] else "0, for it is not terminal"
+        raise unexpected(f"ends: state {at[0]}", what, float(values[at]))
     return values if values.any() else None
 
 
+def check_shape(name: str, given: Any, shape: tuple[int, ...], kind: str = "") -> None:
+    """Refuse an array of another shape."""
+    if np.shape(given) != shape:
+        raise InputError(f"{name}: expected {kind}shape {shape}, got {np.shape(given)}")
+
+
 def state_flags(name: str, given: ArrayLike, states: Names) -> BoolArray:
-    """Which states are meant, (S,), by flags or names."""
+    """Flags (S,) of states, from flags or names."""
     flags = np.zeros(len(states), dtype=bool)
     if given is None:
         return flags
+    if isinstance(given, np.ndarray):
+        return flag_array(name, given, (len(states),))
     alone = isinstance(given, str | int | np.integer) and not _is_flag(given)
-    labels = [given] if alone else None if isinstance(given, np.ndarray) else _items(given, len(states) + 1)
-    if isinstance(given, np.ndarray) or (labels and any(map(_is_flag, labels))):
-        return flag_array(name, given if labels is None else labels, (len(states),))
+    labels = [given] if alone else items_of(given, len(states) + 1)
+    if labels and any(map(_is_flag, labels)):
+        return flag_array(name, labels, (len(states),))
     if labels is None:
-        raise InputError(f"{name}: expected a bool array, a state or a collection of states, got {shown(given)}")
+        raise unexpected(name, "a bool array, a state or a collection of states", given)
     table = lookup(states)
     for state in labels:
         s = find(table, state, name, "state")
@@ -323,7 +398,7 @@ def state_flags(name: str, given: ArrayLike, states: Names) -> BoolArray:
 
 
 def available_flags(given: ArrayLike, states: Names, actions: Names) -> BoolArray:
-    """Which actions each state has, (S, A), from flags or a mapping."""
+    """Flags (S, A) of the available pairs, from flags or a mapping."""
     shape = (len(states), len(actions))
     if given is None:
         return np.ones(shape, dtype=bool)
@@ -331,12 +406,12 @@ def available_flags(given: ArrayLike, states: Names, actions: Names) -> BoolArra
         return flag_array("available", given, shape)
     flags = np.ones(shape, dtype=bool)
     rows, columns = lookup(states), lookup(actions)
-    for state, own in given.items():
+    for state, choice in given.items():
         s = find(rows, state, "available", "state")
         where = f"available: state {states[s]!r}"
-        labels = _items(own, len(actions) + 1)
+        labels = items_of(choice, len(actions) + 1)
         if labels is None:
-            raise InputError(f"{where}: expected a collection of actions, got {shown(own)}")
+            raise InputError(f"{where}: expected a collection of actions, got {shown(choice)}")
         flags[s] = False
         for action in labels:
             a = find(columns, action, where, "action")
@@ -347,38 +422,46 @@ def available_flags(given: ArrayLike, states: Names, actions: Names) -> BoolArra
 
 
 LARGEST, LONGEST = 1e300, 1e16
-"""No cost/(1 − discount) may exceed this, room for a value and its rounding before infinity; with discount 1, no cost times so many steps."""
+"""No cost/(1 − discount) may exceed this, room for a value and its rounding before infinity; with
+discount 1, no cost times so many steps.
+"""
 
 
 def largest_cost(discount: float) -> float:
-    """What no cost may exceed."""
+    """Bound on the size of costs."""
     return LARGEST * max(1 - discount, 1 / LONGEST)
 
 
-def costs_of(name: str, given: ArrayLike, blocks: Any, available: BoolArray, discount: float, labels: Any) -> Array:
-    """Bring costs of n states to (n, A), to (n, A, S), or to (nnz,) in the order of the stored columns of their `blocks`."""
+def costs_of(
+    name: str, given: ArrayLike, blocks: Any, available: BoolArray, discount: float, labels: Any
+) -> Array:
+    """Bring costs of n states to (n, A), to (n, A, S), or to (nnz,) in the order of the stored
+    columns of their `blocks`.
+    """
     (n, A), S = available.shape, blocks.n_states
     if sparse.issparse(given):
-        if given.shape != (n * A, S):
-            raise InputError(f"{name}: expected a sparse matrix of shape {(n * A, S)}, got {given.shape}")
+        check_shape(name, given, (n * A, S), "a sparse matrix of ")
         check_sparse(name, given)
         pair = np.repeat(np.arange(n * A), blocks.lengths)
         with np.errstate(over="ignore"):
             matrix = sparse.csr_array(given.astype(np.float64))
-            value = np.asarray(matrix[pair, blocks.indices]).ravel() + 0.0 if pair.size else np.zeros(0)
+        entries: Any = matrix[pair, blocks.indices] if pair.size else ()
+        value = np.asarray(entries, dtype=np.float64).ravel() + 0.0
     else:
         value = numbers(name, given)
         if value.shape == (n,):
             value = np.repeat(value[:, None], A, axis=1)
         if value.shape not in ((n, A), (n, A, S)):
-            raise InputError(f"{name}: expected shape {(n, A)}, {(n,)} or {(n, A, S)}, got {value.shape}")
+            raise unexpected(name, f"shape {(n, A)}, {(n,)} or {(n, A, S)}", value.shape)
         value = np.where(available if value.ndim == 2 else available[:, :, None], value, 0.0)
     check_costs(name, value, blocks, discount, labels)
     return value
 
 
 def check_costs(name: str, value: Array, blocks: Any, discount: float, labels: Any) -> None:
-    """Refuse costs in one of the shapes of `costs_of` that are unknown, infinite or so large that values overflow."""
+    """Refuse costs in one of the shapes of `costs_of` that are unknown, infinite or so large that
+    values overflow.
+    """
     limit = largest_cost(discount)
     if value.ndim == 3:
         bad = (np.abs(value) > limit) | (np.isnan(value) & blocks.mask(0, len(value)))
@@ -397,7 +480,7 @@ def check_costs(name: str, value: Array, blocks: Any, discount: float, labels: A
 
 
 def storage_dtype(given: Any) -> Any:
-    """float64 or float32, or say what was given instead."""
+    """float64 or float32."""
     try:
         dtype = np.dtype(given)
     except TypeError:
@@ -407,9 +490,14 @@ def storage_dtype(given: Any) -> Any:
     return dtype
 
 
-def whole(name: str, value: Any, least: int, most: float = math.inf) -> int:
-    """Return `value` as an int, or say why it is no whole number from `least` to `most`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+def is_integer(given: object) -> TypeGuard[int]:
+    """Whether something is a whole number; a flag is none."""
+    return isinstance(given, int | np.integer) and not isinstance(given, bool)
+
+
+def integer(name: str, value: Any, least: int, most: float = math.inf) -> int:
+    """Convert a whole number from `least` to `most` to an int."""
+    if not is_integer(value) or not least <= value <= most:
         limits = f"from {least:,} to {most:,}" if most > least else f"that is {least}"
         limits = f"of at least {least}" if most == math.inf else limits
         raise InputError(f"{name}: expected a whole number {limits}, got {shown(value)}")
@@ -417,10 +505,10 @@ def whole(name: str, value: Any, least: int, most: float = math.inf) -> int:
 
 
 def limits(max_iters: Any, max_seconds: Any, callback: Any = None) -> None:
-    """Refuse limits on iterations and seconds, and callbacks, that are none."""
+    """Refuse invalid limits on iterations and seconds, and callbacks that are no functions."""
     if callback is not None and not callable(callback):
         raise InputError(f"callback: expected a function, got {shown(callback)}")
     if max_iters is not None:
-        whole("max_iters", max_iters, 0)
+        integer("max_iters", max_iters, 0)
     if max_seconds is not None and not number("max_seconds", max_seconds) >= 0:
         raise InputError(f"max_seconds must not be negative, got {max_seconds!r}")

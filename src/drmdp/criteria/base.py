@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from drmdp._typing import Array
-from drmdp.bellman.operator import Update
-from drmdp.core.surveys import Survey
+from drmdp.core.vectors import ResidualStats
+from drmdp.operators.operator import Update
 from drmdp.solution import Status
 
 Sides = tuple[Array | None, Array | None]
@@ -23,7 +22,9 @@ class Criterion:
     range: tuple[float, float]
     """Numbers between which any value lies, and 0."""
     share: float
-    """What a residual may be of the gap that is asked for: 1 over the steps that it may be repeated."""
+    """What a residual may be of the gap that is asked for: 1 over the steps that it may be
+    repeated.
+    """
     unit = 1.0
     """What costs are divided by to compare with values: how long a step lasts at most."""
     width = 0.0
@@ -37,10 +38,8 @@ class Criterion:
         """What a sweep at `value` bounds, terminal states included."""
         raise NotImplementedError
 
-    def direction(
-        self, value: Array, residual: Array, update: Update, goal: float, checkpoint: Callable[[], None]
-    ) -> Array:
-        """The step of Newton's method from a sweep, on the way to a gap."""
+    def direction(self, problem: Any, value: Array, update: Update) -> Array:
+        """The step of Newton's method from a sweep, on the way to the goal of a problem."""
         raise NotImplementedError
 
     def widen(self, update: Update) -> None:
@@ -50,6 +49,6 @@ class Criterion:
         """Where to begin; None: wherever the method does."""
         return None
 
-    def one_step_does(self, seen: Survey, goal: float) -> bool:
+    def one_step_does(self, seen: ResidualStats, goal: float) -> bool:
         """Whether v ← F(v) is sure to reach a gap."""
         return False

@@ -1,8 +1,9 @@
 """Models of files and of other programs.
 
-`read` and `write` go by suffix: ``.npz`` and ``.drmdp`` are ours, ``.csv`` is craam's, ``.tra`` PRISM's, ``.umb`` that of PRISM and Storm. `read_intervals` and
-`write_intervals` take the last two with an interval for each probability. `from_quantecon`, `from_mdptoolbox` and `from_gymnasium` take over objects in
-memory, the same with ``to_`` gives them back.
+`read` and `write` go by suffix: ``.npz`` and ``.drmdp`` are ours, ``.csv`` is craam's, ``.tra``
+PRISM's, ``.umb`` that of PRISM and Storm. `read_intervals` and `write_intervals` take the last two
+with an interval for each probability. `from_quantecon`, `from_mdptoolbox` and `from_gymnasium` take
+over objects in memory, the same with ``to_`` gives them back.
 """
 
 from __future__ import annotations
@@ -12,61 +13,65 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, cast
 
 import numpy as np
 
 from drmdp._typing import BoolArray
-from drmdp.core.files import check_path, naming
-from drmdp.core.progress import stage
 from drmdp.errors import InputError, Notice
 from drmdp.formats import craam, directory, npz, prism, umb
-from drmdp.formats._options import Options
-from drmdp.formats._writer import Writer
+from drmdp.formats._intervals import model_between
+from drmdp.formats._options import ReadOptions
+from drmdp.formats.directory.writer import Writer
 from drmdp.formats.gymnasium import from_gymnasium, to_gymnasium
 from drmdp.formats.mdptoolbox import from_mdptoolbox, to_mdptoolbox
 from drmdp.formats.quantecon import from_quantecon, to_quantecon
+from drmdp.io.files import AnyPath, check_path, naming
 from drmdp.model import Model, check_model
 from drmdp.model.stack import stack
 from drmdp.sets.base import check_set
 from drmdp.sets.intervals import Intervals
+from drmdp.ui.progress import stage
 
 __all__ = [
-    "FORMATS", "Writer", "check_target", "files_of", "from_gymnasium", "from_mdptoolbox", "from_quantecon", "read", "read_intervals",
-    "to_gymnasium", "to_mdptoolbox", "to_quantecon", "write", "write_intervals",
-]  # fmt: skip
+    "FORMATS",
+    "Writer",
+    "check_target",
+    "files_of",
+    "from_gymnasium",
+    "from_mdptoolbox",
+    "from_quantecon",
+    "read",
+    "read_intervals",
+    "to_gymnasium",
+    "to_mdptoolbox",
+    "to_quantecon",
+    "write",
+    "write_intervals",
+]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-class Format(Protocol):
-    """What a module of this package offers; errors need not repeat the path."""
-
-    HOLDS: frozenset[str]
-    """Which of `NAMES` a file holds."""
-
-    def read(self, path: Path, options: Options) -> Model:
-        """Read a model."""
-
-    def write(self, model: Model, path: Path) -> None:
-        """Write a model, completely or not at all."""
-
-    def check_target(self, path: Path) -> None:
-        """Raise `InputError` if the path cannot be written."""
-
-    def files_of(self, path: Path) -> list[Path]:
-        """What is read, and replaced or removed in writing."""
-
-
-FORMATS: dict[str, Format] = {
+FORMATS: dict[str, Any] = {
     "npz": npz,
     "drmdp": directory,
     "craam": craam,
     "prism": prism,
     "umb": umb,
 }
+"""A module each, with
+
+* `HOLDS`, which of `NAMES` and `PARTS` a file holds;
+* `read(path, options)`, which gives a model, and `write(model, path)`, which writes all of it or
+  nothing; errors need not repeat the path;
+* `check_target(path)`, which raises `InputError` if the path cannot be written;
+* perhaps `files_of(path)`, the files that are read, and replaced or removed in writing, if the path
+  is not the only one, `labels(path, n_states)`, and `bounded(path, options)`, which gives
+  transitions with intervals, and `write_intervals`.
+"""
 NAMES = {
     "states": "names of states",
     "actions": "names of actions",
@@ -82,40 +87,50 @@ SUFFIXES = {".npz": "npz", ".drmdp": "drmdp", ".csv": "craam", ".tra": "prism", 
 
 
 def read(
-    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    path: AnyPath | Sequence[AnyPath],
     format: str | None = None,
     *,
     discount: float | None = None,
     base: int = 0,
-    initial: str | os.PathLike[str] | None = None,
-    parameters: str | os.PathLike[str] | None = None,
+    initial: AnyPath | None = None,
+    parameters: AnyPath | None = None,
     normalize: bool = False,
+    rewards: bool = True,
 ) -> Model:
-    """Read a model: ``.npz``, a ``.drmdp`` directory of memory-mapped arrays, craam ``.csv``, PRISM ``.tra`` or ``.umb``.
+    """Read a model: ``.npz``, a ``.drmdp`` directory of memory-mapped arrays, craam ``.csv``, PRISM
+    ``.tra`` or ``.umb``.
 
-    An .npz file needs `kernels` (N, S, A, S), `costs` or `rewards`, and `discount`; *File formats* of the reference says what else it
-    may hold, and what the others hold. Nothing is ever unpickled, and sizes are checked before anything is allocated.
+    An .npz file needs `kernels` (N, S, A, S), `costs` or `rewards`, and `discount`; *File formats*
+    of the reference says what else it may hold, and what the others hold. Nothing is ever
+    unpickled, and sizes are checked before anything is allocated.
 
     Parameters
     ----------
     path : path, or a list of paths
-        Several files become one model with the kernels of all, named after the files; see `drmdp.stack`. A directory, or a
-        path that ends in "/", is a "drmdp" directory; otherwise the suffix decides.
+        Several files become one model with the kernels of all, named after the files; see
+        `drmdp.stack`. A directory, or a path that ends in "/", is a "drmdp" directory; otherwise
+        the suffix decides.
     format : "npz", "drmdp", "craam", "prism" or "umb", optional
         Instead of going by the path.
     discount : float in [0, 1], optional
-        For formats that hold none ("prism", "umb"), or instead of that in a file of parameters ("craam").
+        For formats that hold none ("prism", "umb"), or instead of that in a file of parameters
+        ("craam").
     base : 0 or 1
         First number of states, actions and kernels ("craam").
     initial, parameters : paths, optional
-        Files with the start distribution and the discount ("craam"); those beside the model by default.
+        Files with the start distribution and the discount ("craam"); those beside the model by
+        default.
     normalize : bool
         Scale every row to sum to 1, as in `drmdp.Model`.
+    rewards : bool
+        Whether rewards are read, for formats that may have none or several ("prism", "umb"). False:
+        costs are 0, which is all that `drmdp.reach` needs.
 
     Raises
     ------
     InputError
-        If there is no such file or it is not a model; the message begins with the path and names the array or line.
+        If there is no such file or it is not a model; the message begins with the path and names
+        the array or line.
 
     Examples
     --------
@@ -127,28 +142,25 @@ def read(
     ...     drmdp.read(path) == model
     True
     """
-    options = Options(discount, base, initial, parameters, normalize)
+    options = ReadOptions(discount, base, initial, parameters, normalize, rewards)
     if isinstance(path, list | tuple):
-        return stack([_read(one, format, options) for one in path], names=_stems(path))
+        stems = [Path(item).stem for item in path]
+        names = stems if len(set(stems)) == len(stems) else None
+        return stack([_read(item, format, options) for item in path], names=names)
     return _read(path, format, options)  # type: ignore[arg-type]
 
 
-def _read(path: str | os.PathLike[str], format: str | None, options: Options) -> Model:
+def _read(path: AnyPath, format: str | None, options: ReadOptions) -> Model:
     chosen = _choose(path, format)
     with _reading(path):
-        return chosen.read(Path(path), options)
-
-
-def _stems(given: Sequence[str | os.PathLike[str]]) -> list[str] | None:
-    """Names of files, without folders and suffixes if they differ; nothing if they are the same."""
-    stems = [Path(path).stem for path in given]
-    return stems if len(set(stems)) == len(stems) else None
+        return cast(Model, chosen.read(Path(path), options))
 
 
 def read_intervals(
-    path: str | os.PathLike[str], format: str | None = None, *, discount: float | None = None
+    path: AnyPath, format: str | None = None, *, discount: float | None = None, rewards: bool = True
 ) -> tuple[Model, Intervals]:
-    """Read a model with an interval for each probability: PRISM ``.tra`` or ``.umb``, which PRISM and Storm write of interval MDPs.
+    """Read a model with an interval for each probability: PRISM ``.tra`` or ``.umb``, which PRISM
+    and Storm write of interval MDPs.
 
     Parameters
     ----------
@@ -158,6 +170,8 @@ def read_intervals(
         Instead of going by the suffix.
     discount : float in [0, 1]
         The files hold none.
+    rewards : bool
+        Whether rewards are read; False: costs are 0.
 
     Returns
     -------
@@ -182,31 +196,34 @@ def read_intervals(
     >>> bool(drmdp.solve(found, intervals).gap < 1e-4)
     True
     """
-    chosen = _bounded(path, format)
+    chosen = _with_intervals(path, format)
     with _reading(path):
-        found: tuple[Model, Intervals] = chosen.read_intervals(Path(path), Options(discount))
-        return found
+        return model_between(chosen.bounded(Path(path), ReadOptions(discount, rewards=rewards)))
 
 
 @contextmanager
-def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
+def _reading(path: AnyPath) -> Iterator[None]:
     """Show progress, and name the path in what goes wrong; the model refuses what overflows."""
-    with naming(path), stage(f"reading {os.fspath(path)}"), np.errstate(over="ignore", invalid="ignore"):
+    quiet = np.errstate(over="ignore", invalid="ignore")
+    with naming(path), stage(f"reading {os.fspath(path)}"), quiet:
         yield
 
 
-def write(model: Model, path: str | os.PathLike[str], format: str | None = None) -> None:
-    """Write a model so that `read` gives back an equal one; what was there is replaced at the very end, or not at all.
+def write(model: Model, path: AnyPath, format: str | None = None) -> None:
+    """Write a model so that `read` gives back an equal one; what was there is replaced at the very
+    end, or not at all.
 
-    What the formats of other programs do not hold is refused, or left out with a `drmdp.Notice`, a warning; see *File formats* of the reference.
+    What the formats of other programs do not hold is refused, or left out with a `drmdp.Notice`, a
+    warning; see *File formats* of the reference.
 
     Parameters
     ----------
     model : Model
         What to write.
     path : path
-        ``.npz`` for one file; ``.drmdp``, or a path that ends in "/" or is a directory, for a directory of arrays to be
-        memory-mapped. An existing directory is replaced only if it is empty or holds a model and nothing else.
+        ``.npz`` for one file; ``.drmdp``, or a path that ends in "/" or is a directory, for a
+        directory of arrays to be memory-mapped. An existing directory is replaced only if it is
+        empty or holds a model and nothing else.
     format : "npz", "drmdp", "craam", "prism" or "umb", optional
         Instead of going by the path.
 
@@ -221,9 +238,10 @@ def write(model: Model, path: str | os.PathLike[str], format: str | None = None)
 
 
 def write_intervals(
-    model: Model, intervals: Intervals, path: str | os.PathLike[str], format: str | None = None
+    model: Model, intervals: Intervals, path: AnyPath, format: str | None = None
 ) -> None:
-    """Write a model with an interval for each probability so that `read_intervals` gives both back; the kernels of the model are not written.
+    """Write a model with an interval for each probability so that `read_intervals` gives both back;
+    the kernels of the model are not written.
 
     Parameters
     ----------
@@ -245,35 +263,34 @@ def write_intervals(
     check_set(intervals)
     if not isinstance(intervals, Intervals):
         raise InputError(f"intervals: expected a drmdp.Intervals, got {intervals!r}")
-    chosen = _bounded(path, format)
+    chosen = _with_intervals(path, format)
     _store(model, path, chosen, lambda: chosen.write_intervals(model, intervals, Path(path)))
 
 
-def _store(model: Model, path: str | os.PathLike[str], chosen: Format, write: Callable[[], None]) -> None:
+def _store(model: Model, path: AnyPath, chosen: Any, write: Callable[[], None]) -> None:
     """Write, and warn of what is left out."""
     chosen.check_target(Path(path))
+    text = os.fspath(path)
     for name, words in PARTS.items():
         if getattr(model, name) is not None and name not in chosen.HOLDS:
-            raise InputError(
-                f"{os.fspath(path)}: the format holds no {words}, which this model has; .npz and .drmdp do"
-            )
+            fault = f"the format holds no {words}, which this model has"
+            raise InputError(f"{text}: {fault}; .npz and .drmdp do")
     try:
-        with stage(f"writing {os.fspath(path)}"):
+        with stage(f"writing {text}"):
             write()
     except InputError as error:
-        raise InputError(f"{os.fspath(path)}: {error}") from None
-    lost = [words for name, words in NAMES.items() if name not in chosen.HOLDS and _given(getattr(model, name))]
+        raise InputError(f"{text}: {error}") from None
+    lost = []
+    for name, words in NAMES.items():
+        names = getattr(model, name)
+        if name not in chosen.HOLDS and names and not isinstance(names, range):
+            lost.append(words)
     if lost:
-        warnings.warn(
-            f"{os.fspath(path)}: left out, for the format holds none: {', '.join(lost)}", Notice, stacklevel=3
-        )
+        what = f"left out, for the format holds none: {', '.join(lost)}"
+        warnings.warn(f"{text}: {what}", Notice, stacklevel=3)
 
 
-def _given(names: Any) -> bool:
-    return bool(names) and not isinstance(names, range)
-
-
-def check_target(path: str | os.PathLike[str], format: str | None = None) -> None:
+def check_target(path: AnyPath, format: str | None = None) -> None:
     """Raise `InputError` if `write` would refuse the path; to be asked before long work.
 
     Parameters
@@ -286,13 +303,14 @@ def check_target(path: str | os.PathLike[str], format: str | None = None) -> Non
     _choose(path, format).check_target(Path(path))
 
 
-def is_directory(path: str | os.PathLike[str]) -> bool:
+def is_directory(path: AnyPath) -> bool:
     """Whether `write` makes a .drmdp directory at the path."""
     return _choose(path, None) is FORMATS["drmdp"]
 
 
-def files_of(path: str | os.PathLike[str], format: str | None = None) -> list[Path]:
-    """Files that `read` reads, and `write` replaces or removes: the model and what lies beside it or in it.
+def files_of(path: AnyPath, format: str | None = None) -> list[Path]:
+    """Files that `read` reads, and `write` replaces or removes: the model and what lies beside it
+    or in it.
 
     Parameters
     ----------
@@ -301,30 +319,34 @@ def files_of(path: str | os.PathLike[str], format: str | None = None) -> list[Pa
     format : str, optional
         Instead of going by the suffix.
     """
-    return _choose(path, format).files_of(Path(path))
+    listed = getattr(_choose(path, format), "files_of", None)
+    return [Path(path)] if listed is None else list(listed(Path(path)))
 
 
-def labels(path: str | os.PathLike[str], n_states: int) -> dict[str, BoolArray]:
-    """States of each label that the file of a model has, (S,): what `drmdp.reach` takes as `target` or `avoid`; formats without labels have none."""
-    own = getattr(_choose(path, None), "labels", None)
+def labels(path: AnyPath, n_states: int) -> dict[str, BoolArray]:
+    """States of each label that the file of a model has, (S,): what `drmdp.reach` takes as `target`
+    or `avoid`; formats without labels have none.
+    """
+    reader = getattr(_choose(path, None), "labels", None)
     with _reading(path):
-        return {} if own is None else dict(own(Path(path), n_states))
+        return {} if reader is None else dict(reader(Path(path), n_states))
 
 
-def holds_intervals(path: str | os.PathLike[str], format: str | None = None) -> bool:
+def holds_intervals(path: AnyPath, format: str | None = None) -> bool:
     """Whether the format has an interval for each probability."""
-    return hasattr(_choose(path, format), "read_intervals")
+    return hasattr(_choose(path, format), "bounded")
 
 
-def _bounded(path: str | os.PathLike[str], format: str | None) -> Any:
+def _with_intervals(path: AnyPath, format: str | None) -> Any:
     """A format with intervals."""
     if not holds_intervals(path, format):
-        known = ", ".join(suffix for suffix, name in SUFFIXES.items() if hasattr(FORMATS[name], "read_intervals"))
-        raise InputError(f"{os.fspath(path)}: the format holds no intervals; those that do: {known}")
+        known = (suffix for suffix, name in SUFFIXES.items() if hasattr(FORMATS[name], "bounded"))
+        fault = "the format holds no intervals; those that do"
+        raise InputError(f"{os.fspath(path)}: {fault}: {', '.join(known)}")
     return _choose(path, format)
 
 
-def _choose(path: str | os.PathLike[str], format: str | None) -> Format:
+def _choose(path: AnyPath, format: str | None) -> Any:
     check_path(path)
     text = os.fspath(path)
     if format is None:

@@ -1,4 +1,4 @@
-"""What a file may need to be told, because it does not say so itself."""
+"""Settings of a file that does not say them itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from drmdp.errors import InputError, shown
 
 
 @dataclass(frozen=True)
-class Options:
+class ReadOptions:
     """Settings of `drmdp.read`."""
 
     discount: float | None = None
@@ -17,14 +17,22 @@ class Options:
     initial: str | os.PathLike[str] | None = None
     parameters: str | os.PathLike[str] | None = None
     normalize: bool = False
+    rewards: bool = True
 
     def __post_init__(self) -> None:
         if self.base not in (0, 1) or isinstance(self.base, bool):
             raise InputError(f"base is 0 or 1, got {shown(self.base)}")
 
+    @property
+    def needed_discount(self) -> float:
+        """The discount, for formats that hold none."""
+        if self.discount is None:
+            raise InputError("no discount: the file holds none, so give one")
+        return self.discount
+
     def refuse(self, *names: str) -> None:
         """Refuse settings that a format has no use for."""
         for name in names:
-            if getattr(self, name) != getattr(Options(), name):
-                own = ", which holds a discount" if name == "discount" else ""
-                raise InputError(f"`{name}` is not for this format{own}")
+            if getattr(self, name) != getattr(ReadOptions(), name):
+                reason = ", which holds a discount" if name == "discount" else ""
+                raise InputError(f"`{name}` is not for this format{reason}")

@@ -1,4 +1,4 @@
-"""What text formats share: lines with numbers, and errors that name the line."""
+"""Lines of text files: numbers, and errors that name the line."""
 
 from __future__ import annotations
 
@@ -8,27 +8,19 @@ import math
 import os
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from drmdp.core.files import Write, memory_limit, open_regular
 from drmdp.errors import InputError, shown
+from drmdp.io.files import Write, memory_limit, open_regular
 
 LARGEST_ID = 2**31
 TEXT = 20
-"""Bytes in memory of a byte of text, half of them for a while (measured: 16 for craam, 37 for PRISM files of short lines)."""
-
-
-@contextmanager
-def within(file: Path) -> Iterator[None]:
-    """Name a file beside the model in errors."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{file.name}: {error}") from None
+"""Bytes in memory of a byte of text, half of them for a while (measured: 16 for craam, 37 for PRISM
+files of short lines).
+"""
 
 
 def _opened(path: Path, encoding: str, newline: str | None) -> IO[str]:
@@ -36,9 +28,8 @@ def _opened(path: Path, encoding: str, newline: str | None) -> IO[str]:
     size = os.fstat(stream.fileno()).st_size
     if size > memory_limit() // TEXT:
         stream.close()
-        raise InputError(
-            f"{size} bytes of text do not fit in memory; models of this size are .npz files or .drmdp directories"
-        )
+        cure = "models of this size are .npz files or .drmdp directories"
+        raise InputError(f"{size} bytes of text do not fit in memory; {cure}")
     return io.TextIOWrapper(stream, encoding, "replace", newline)
 
 
@@ -46,15 +37,12 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Line number and fields of every line that is not empty."""
     with _opened(path, "utf-8-sig", "") as stream:
         reader = csv.reader(stream, strict=True)
-        while True:
-            try:
-                fields = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                raise InputError(f"line {reader.line_num}: {error}") from None
-            if fields and any(text.strip() for text in fields):
-                yield reader.line_num, [text.strip() for text in fields]
+        try:
+            for fields in reader:
+                if any(text.strip() for text in fields):
+                    yield reader.line_num, [text.strip() for text in fields]
+        except csv.Error as error:
+            raise InputError(f"line {reader.line_num}: {error}") from None
 
 
 def words(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -67,7 +55,7 @@ def words(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def lines_of(lines: Sequence[str]) -> Write:
-    """What writes some lines to a stream."""
+    """A writer of lines to a stream."""
     try:
         content = ("\n".join(lines) + "\n").encode()
     except UnicodeEncodeError as error:
@@ -90,33 +78,44 @@ def index(line: int, name: str, text: str, below: int = LARGEST_ID) -> int:
     """A whole number of no sign, below a limit."""
     value = number(line, name, text)
     if value != int(value) or not 0 <= value < below:
-        raise InputError(f"line {line}: {name}: expected a whole number from 0 to {below - 1}, got {shown(text)}")
+        expected = f"expected a whole number from 0 to {below - 1}"
+        raise InputError(f"line {line}: {name}: {expected}, got {shown(text)}")
     return int(value)
 
 
-def table(path: Path, required: tuple[str, ...], optional: tuple[str, ...] = ()) -> tuple[dict[str, Any], Any]:
+def check_number(line: int, fields: list[str], n: int) -> None:
+    """Refuse a line of another number of fields."""
+    if len(fields) != n:
+        raise InputError(f"line {line}: expected {n} fields, got {len(fields)}")
+
+
+def table(
+    path: Path, required: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], Any]:
     """Read a CSV file with a header in any order; columns by name, and the line of each row."""
     rows = csv_rows(path)
     line, header = next(rows, (1, []))
     names = [name.lower() for name in header]
     if header and not set(names) & set(required):
         has = f"there are {', '.join(map(shown, header))}, and a model has {', '.join(required)}"
-        raise InputError(f"line {line}: no column of a model: {has}; `estimate` makes a model of a log")
+        fault, cure = f"no column of a model: {has}", "`estimate` makes a model of a log"
+        raise InputError(f"line {line}: {fault}; {cure}")
+    known = (*required, *optional)
     for name in names:
-        if name not in (*required, *optional) or names.count(name) > 1:
-            why = "twice" if names.count(name) > 1 else f"unknown; known: {', '.join((*required, *optional))}"
-            raise InputError(f"line {line}: column {shown(name)} is {'given ' if why == 'twice' else ''}{why}")
+        if names.count(name) > 1:
+            raise InputError(f"line {line}: column {shown(name)} is given twice")
+        if name not in known:
+            rule = f"unknown; known: {', '.join(known)}"
+            raise InputError(f"line {line}: column {shown(name)} is {rule}")
     for name in required:
         if name not in names:
             raise InputError(f"line {line}: column {name!r} is missing")
-    columns = [array("d") for _ in names]
+    readers = [index if name.startswith("id") else number for name in names]
+    columns: list[Any] = [array("q" if read is index else "d") for read in readers]
     lines = array("q")
     for line, fields in rows:
-        if len(fields) != len(names):
-            raise InputError(f"line {line}: expected {len(names)} fields, got {len(fields)}")
-        for name, column, text in zip(names, columns, fields, strict=True):
-            column.append(index(line, name, text) if name.startswith("id") else number(line, name, text))
+        check_number(line, fields, len(names))
+        for name, read, column, text in zip(names, readers, columns, fields, strict=True):
+            column.append(read(line, name, text))
         lines.append(line)
-    found = {name: np.array(column) for name, column in zip(names, columns, strict=True)}
-    ids = {name: column.astype(np.int64) if name.startswith("id") else column for name, column in found.items()}
-    return ids, lines
+    return {name: np.array(column) for name, column in zip(names, columns, strict=True)}, lines

@@ -1,15 +1,15 @@
 """The arrays of pymdptoolbox, both ways.
 
-=========== =========================================================================================================
+=========== ========================================================================================
 array       forms
-=========== =========================================================================================================
+=========== ========================================================================================
 transitions (A, S, S), or A matrices (S, S), sparse or not
 rewards     (S,), (S, A), (A, S, S), or A matrices (S, S); the last two depend on the next state
-=========== =========================================================================================================
+=========== ========================================================================================
 
-Sparse rewards are known only where a transition is, so such a model needs support "observed". Not held: unavailable
-actions (refused), names, weights, start distribution. Costs leave as negative rewards, terminal states as states that stay
-where they are for nothing.
+Sparse rewards are known only where a transition is, so such a model needs support "observed". Not
+held: unavailable actions (refused), names, weights, start distribution. Costs leave as negative
+rewards, terminal states as states that stay where they are for nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from scipy import sparse
 from drmdp._typing import ArrayLike
 from drmdp.core.validation import Names, numbers
 from drmdp.errors import InputError
-from drmdp.formats._several import alone, stacked
-from drmdp.formats._single import Which, kernel_of, rewards_of
+from drmdp.formats._kernels import Which, alone, kernel_of, rewards_of, stacked
 from drmdp.model import Model
 
 
@@ -34,9 +33,11 @@ def from_mdptoolbox(
     weights: ArrayLike = None,
     names: Names | None = None,
 ) -> Model:
-    """Take over the arguments `transitions`, `reward` and `discount` of pymdptoolbox as a model with one kernel.
+    """Take over the arguments `transitions`, `reward` and `discount` of pymdptoolbox as a model
+    with one kernel.
 
-    A list of pairs (transitions, rewards), with `rewards` left out, becomes one model with a kernel each; see `drmdp.stack` for weights and names.
+    A list of pairs (transitions, rewards), with `rewards` left out, becomes one model with a kernel
+    each; see `drmdp.stack` for weights and names.
 
     Parameters
     ----------
@@ -52,11 +53,14 @@ def from_mdptoolbox(
     if discount is None:
         raise InputError("discount: it is missing")
     if rewards is None:
-        return stacked(_pairs(transitions), lambda pair: from_mdptoolbox(pair[0], pair[1], discount), weights, names)
+        pairs = _pairs(transitions)
+        return stacked(
+            pairs, lambda pair: from_mdptoolbox(pair[0], pair[1], discount), weights, names
+        )
     alone(weights, names)
     transitions, rewards = (
-        list(given) if isinstance(given, np.ndarray) and given.dtype == object else given
-        for given in (transitions, rewards)
+        list(value) if isinstance(value, np.ndarray) and value.dtype == object else value
+        for value in (transitions, rewards)
     )
     kernels = _by_state("transitions", transitions)
     if sparse.issparse(kernels):
@@ -64,23 +68,28 @@ def from_mdptoolbox(
         A = kernels.shape[0] // S
     else:
         S, A = kernels.shape[:2]
-    found = _by_state("rewards", rewards) if _is_list(rewards) else numbers("rewards", rewards)
-    if found.ndim == 3 and found.shape == (A, S, S):
-        found = _by_state("rewards", found)
-    elif not sparse.issparse(found) and found.shape not in ((S,), (S, A)):
-        raise InputError(f"rewards: expected shape {(S,)}, {(S, A)} or {(A, S, S)}, got {found.shape}")
-    return Model(kernels if sparse.issparse(kernels) else kernels[None], rewards=found, discount=discount)
+        kernels = kernels[None]
+    prices = _by_state("rewards", rewards) if _is_list(rewards) else numbers("rewards", rewards)
+    if prices.shape == (A, S, S):
+        prices = _by_state("rewards", prices)
+    elif not sparse.issparse(prices) and prices.shape not in ((S,), (S, A)):
+        expected = f"expected shape {(S,)}, {(S, A)} or {(A, S, S)}"
+        raise InputError(f"rewards: {expected}, got {prices.shape}")
+    return Model(kernels, rewards=prices, discount=discount)
 
 
-def _pairs(given: Any) -> list[Any]:
+def _pairs(problems: Any) -> list[Any]:
     """Pairs (transitions, rewards), or an error."""
-    if not isinstance(given, list | tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in given):
-        raise InputError("rewards: they are missing; several problems are a list of pairs (transitions, rewards)")
-    return list(given)
+    several = isinstance(problems, list | tuple)
+    if not several or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in problems):
+        cure = "several problems are a list of pairs (transitions, rewards)"
+        raise InputError(f"rewards: they are missing; {cure}")
+    return list(problems)
 
 
 def to_mdptoolbox(model: Model, *, kernel: Which = None) -> tuple[Any, Any]:
-    """Give (transitions, rewards) of one kernel: (A, S, S), or A sparse matrices for sparse models, and (S, A).
+    """Give (transitions, rewards) of one kernel: (A, S, S), or A sparse matrices for sparse models,
+    and (S, A).
 
     Rewards on the next state become their means under the kernel.
 
@@ -91,11 +100,10 @@ def to_mdptoolbox(model: Model, *, kernel: Which = None) -> tuple[Any, Any]:
     kernel : number or name of a kernel, or "mean", optional
         Which, if there are several.
     """
-    closed = ~model.available & ~model.terminal[:, None]
-    if closed.any():
-        s, a = np.argwhere(closed)[0]
-        where = f"state {model.states[s]!r}, action {model.actions[a]!r}"
-        raise InputError(f"pymdptoolbox has every action in every state, but {where} is not available")
+    for s, a in np.argwhere(~model.available & ~model.terminal[:, None])[:1].tolist():
+        pair = f"state {model.states[s]!r}, action {model.actions[a]!r}"
+        rule = "pymdptoolbox has every action in every state"
+        raise InputError(f"{rule}, but {pair} is not available")
     P = kernel_of(model, kernel)
     R = rewards_of(model, P)
     A = model.n_actions
@@ -105,25 +113,26 @@ def to_mdptoolbox(model: Model, *, kernel: Which = None) -> tuple[Any, Any]:
     return np.stack([matrix.toarray() for matrix in matrices]), R
 
 
-def _is_list(given: Any) -> bool:
-    return isinstance(given, list | tuple) and any(sparse.issparse(matrix) for matrix in given)
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple) and any(sparse.issparse(matrix) for matrix in value)
 
 
-def _by_state(name: str, given: Any) -> Any:
+def _by_state(name: str, matrices: Any) -> Any:
     """(S, A, S), or a sparse (S·A, S) matrix, of A matrices."""
-    if not _is_list(given):
-        array = numbers(name, given)
+    if not _is_list(matrices):
+        array = numbers(name, matrices)
         if array.ndim != 3 or array.shape[1] != array.shape[2] or 0 in array.shape:
-            several = "; several models are a list of pairs (transitions, rewards)" if array.ndim == 4 else ""
-            raise InputError(f"{name}: expected shape (A, S, S), got {array.shape}{several}")
+            cure = "; several models are a list of pairs (transitions, rewards)"
+            fault = f"expected shape (A, S, S), got {array.shape}"
+            raise InputError(f"{name}: {fault}{cure if array.ndim == 4 else ''}")
         return np.ascontiguousarray(array.transpose(1, 0, 2))
-    A, shape = len(given), np.shape(given[0])
-    for a, matrix in enumerate(given):
+    A, shape = len(matrices), np.shape(matrices[0])
+    for a, matrix in enumerate(matrices):
         if np.shape(matrix) != shape or len(shape) != 2 or shape[0] != shape[1]:
-            raise InputError(
-                f"{name}: action {a} has shape {np.shape(matrix)}, expected a square like that of action 0"
-            )
+            fault = f"action {a} has shape {np.shape(matrix)}"
+            raise InputError(f"{name}: {fault}, expected a square like that of action 0")
     S = shape[0]
-    stacked = sparse.vstack([sparse.csr_array(matrix) for matrix in given], format="csr")  # row a·S + s
+    # row a·S + s
+    stacked = sparse.vstack([sparse.csr_array(matrix) for matrix in matrices], format="csr")
     order = (np.arange(S)[:, None] + S * np.arange(A)[None, :]).ravel()
     return stacked[order]

@@ -1,33 +1,33 @@
 """One .npz file, NumPy's zip archive of arrays; see `drmdp.formats._fields` for their names.
 
-Dense models are stored plain, so that a file of three arrays from elsewhere (`kernels`, `costs`, `discount`) is a
-model too, and ours can be read with `numpy.load` alone; sparse ones are stored compressed.
+Dense models are stored plain, so that a file of three arrays from elsewhere (`kernels`, `costs`,
+`discount`) is a model too, and ours can be read with `numpy.load` alone; sparse ones are stored
+compressed.
 """
 
 from __future__ import annotations
 
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from drmdp.core import archives
-from drmdp.core.files import check_file, write_whole
-from drmdp.core.spans import OPTIONAL
 from drmdp.errors import InputError
 from drmdp.formats._fields import KNOWN, NAMES, SMALL, check_names, check_sizes, to_fields, to_model
-from drmdp.formats._options import Options
+from drmdp.formats._options import ReadOptions
+from drmdp.io import archives
+from drmdp.io.files import check_file, write_whole
 from drmdp.model import Model
+from drmdp.model.state_ranges import OPTIONAL
 
 HOLDS = frozenset((*NAMES, *OPTIONAL))
 """Which names and notes it holds, and values of terminal states."""
 
 
-def read(path: Path, options: Options) -> Model:
+def read(path: Path, options: ReadOptions) -> Model:
     """Read a model; headers and sizes are checked before any array is."""
-    options.refuse("discount", "base", "initial", "parameters")
+    options.refuse("discount", "base", "initial", "parameters", "rewards")
     try:
         with archives.opened(path) as archive:
             members = archives.members(archive)
@@ -35,7 +35,8 @@ def read(path: Path, options: Options) -> Model:
             headers = archives.headers(archive, members, KNOWN)
             check_sizes(headers)
             archives.check_memory(headers.values(), "; kernels in a .drmdp directory need not")
-            fields = {name: _field(archive, name, info) for name, info in members.items()}
+            fields = {name: archives.load(archive, name, members[name]) for name in members}
+            fields |= {name: fields[name].tolist() for name in SMALL if name in fields}
     except InputError:
         what = archives.describe(path)
         if what in ("a model", "a damaged zip archive", "a zip archive of other things"):
@@ -46,24 +47,12 @@ def read(path: Path, options: Options) -> Model:
 
 def write(model: Model, path: Path) -> None:
     """Write a model, completely or not at all."""
-    fields = to_fields(model, compress=False)
-    arrays = {name: _array(name, value) if name in SMALL else value for name, value in fields.items()}
+    fields = to_fields(model)
+    arrays = fields | {name: _array(name, fields[name]) for name in SMALL if name in fields}
     write_whole(path, lambda stream: np.savez(stream, **arrays))
 
 
-def check_target(path: Path) -> None:
-    """Refuse a path that cannot be written."""
-    check_file(path)
-
-
-def files_of(path: Path) -> list[Path]:
-    """What `read` reads and `write` replaces."""
-    return [path]
-
-
-def _field(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> Any:
-    array = archives.load(archive, name, info)
-    return array.tolist() if name in SMALL else array
+check_target = check_file
 
 
 def _array(name: str, value: Any) -> Any:

@@ -1,22 +1,28 @@
-"""Explicit models of PRISM and Storm: ``model.tra``, and beside it ``.srew`` or ``.trew`` (rewards) and ``.lab`` (labels).
+"""Explicit models of PRISM and Storm: ``model.tra``, and beside it ``.srew`` or ``.trew`` (rewards)
+and ``.lab`` (labels).
 
-====== ====================================== =================================================================
+====== ====================================== ======================================================
 file   first line                             other lines
-====== ====================================== =================================================================
-.tra   states, choices, transitions           state, choice, next state, probability, and perhaps an action
+====== ====================================== ======================================================
+.tra   states, choices, transitions           state, choice, next state, probability, and perhaps an
+                                              action
 .srew  states, lines                          state, reward: of a step that begins there
 .trew  states, choices, lines                 state, choice, next state, reward: in addition
-.lab   0="init" 1="deadlock" …                state: numbers of its labels; "init" makes the start distribution
-====== ====================================== =================================================================
+.lab   0="init" 1="deadlock" …                state: numbers of its labels; "init" makes the start
+                                              distribution
+====== ====================================== ======================================================
 
-A probability may be an interval, ``[lower,upper]``: such files hold a model and a set (`drmdp.formats.read_intervals`).
+A probability may be an interval, ``[lower,upper]``: such files hold a model and a set
+(`drmdp.formats.read_intervals`).
 
-Numbers start at 0; lines that start with # are skipped. Actions are named by the file if each choice has an action of its
-own, and numbered by choice otherwise. A state without choices is terminal. The files hold no discount: give one.
+Numbers start at 0; lines that start with # are skipped. Actions are named by the file if each
+choice has an action of its own, and numbered by choice otherwise. A state without choices is
+terminal. The files hold no discount: give one.
 
-Not held: more than one kernel, start distributions that are not uniform on some states, rewards of transitions of
-probability 0 (all refused in writing), names of states and kernels and notes (a warning says so), and blanks in names of
-actions, which become "_". Costs are written as negative rewards, and come back as rewards.
+Not held: more than one kernel, start distributions that are not uniform on some states, rewards of
+transitions of probability 0 (all refused in writing), names of states and kernels and notes (a
+warning says so), and blanks in names of actions, which become "_". Costs are written as negative
+rewards, and come back as rewards.
 """
 
 from __future__ import annotations
@@ -29,12 +35,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
-from drmdp.core.files import check_file, write_together
 from drmdp.errors import InputError, repeated, shown
-from drmdp.formats._bounded import check_bounds, list_bounds, model_between
-from drmdp.formats._cells import Cells, Parts, check_holdable, check_ids, list_cells, model_of
-from drmdp.formats._options import Options
-from drmdp.formats._text import index, lines_of, number, within, words
+from drmdp.formats._cells import ModelParts, TransitionList, check_holdable, check_ids, list_held
+from drmdp.formats._intervals import BoundedList, check_bounds, list_bounds
+from drmdp.formats._options import ReadOptions
+from drmdp.formats._text import index, lines_of, number, words
+from drmdp.io.files import check_file, naming, write_together
 from drmdp.model import Model
 from drmdp.sets.intervals import Intervals
 
@@ -46,83 +52,65 @@ WHOLE = re.compile(r"0|-?[1-9][0-9]{0,37}")
 Key = tuple[int, int, int]
 
 
-class Listed(NamedTuple):
-    """What a file of transitions holds, line by line."""
+class Lines(NamedTuple):
+    """Lines of a file of transitions."""
 
     n_states: int
     keys: list[Key]
     lower: Array
     upper: Array
     labels: list[str | None]
-    lines: Any
-
-    def place(self, k: int) -> str:
-        """Where a transition is."""
-        return f"line {self.lines[k]}"
+    numbers: Any  # of the lines
 
 
-def read(path: Path, options: Options) -> Model:
+def read(path: Path, options: ReadOptions) -> Model:
     """Read a model and the files beside it."""
-    cells, listed, A, parts = _parts(path, options)
-    wide = listed.lower < listed.upper
-    if wide.any():
-        k = int(np.argmax(wide))
-        interval = f"[{listed.lower[k]:g},{listed.upper[k]:g}]"
-        raise InputError(f"{listed.place(k)}: {interval} is an interval: `read_intervals` reads those")
-    return model_of(cells, (1, listed.n_states, A), parts)
+    return bounded(path, options).model()
 
 
-def read_intervals(path: Path, options: Options) -> tuple[Model, Intervals]:
-    """Read a model between bounds, and the bounds."""
-    cells, listed, A, parts = _parts(path, options)
-    return model_between(cells, listed.upper, (listed.n_states, A), parts)
-
-
-def _parts(path: Path, options: Options) -> tuple[Cells, Listed, int, Parts]:
-    """Transitions with their lower bounds, all that is said of them, the number of actions, and what else a model has."""
+def bounded(path: Path, options: ReadOptions) -> BoundedList:
+    """Read transitions whose probabilities may be intervals."""
     options.refuse("base", "initial", "parameters")
-    if options.discount is None:
-        raise InputError("no discount: the file holds none, so give one")
-    listed = _transitions(path)
-    keys, S = listed.keys, listed.n_states
-    actions, a = actions_of(keys, listed.labels)
+    discount = options.needed_discount
+    S, keys, lower, upper, labels, numbers = _transitions(path)
+    actions, a = actions_of(keys, labels)
     s, t = np.array([key[0] for key in keys]), np.array([key[2] for key in keys])
-    cells = Cells(np.zeros(s.size, dtype=np.int64), s, a, t, listed.lower, _rewards(path, S, keys), listed.place)
+    reward = _rewards(path, S, keys) if options.rewards else np.zeros(s.size)
+    cells = TransitionList(s, a, t, lower, reward, lambda k: f"line {numbers[k]}")
     A = len(actions) if actions else int(a.max()) + 1
-    return cells, listed, A, Parts(options.discount, _initial(path, S), actions=actions, normalize=options.normalize)
+    parts = ModelParts(discount, _initial(path, S), actions=actions, normalize=options.normalize)
+    return BoundedList(cells, upper, (S, A), parts)
 
 
-def _transitions(path: Path) -> Listed:
+def _transitions(path: Path) -> Lines:
     rows = words(path)
+    names = ("states", "choices", "transitions")
     line, header = next(rows, (1, []))
     if len(header) != 3:
-        raise InputError(f"line {line}: expected the numbers of states, choices and transitions, got {shown(header)}")
-    promised = [
-        index(line, name, text) for name, text in zip(("states", "choices", "transitions"), header, strict=True)
-    ]
+        expected = "expected the numbers of states, choices and transitions"
+        raise InputError(f"line {line}: {expected}, got {shown(header)}")
+    promised = [index(line, name, text) for name, text in zip(names, header, strict=True)]
     keys: list[Key] = []
-    lower, upper, labels, lines = array("d"), array("d"), [], array("q")
+    lower, upper, labels, numbers = array("d"), array("d"), [], array("q")
     for line, fields in rows:
         if len(fields) > 4 and fields[3].startswith("[") and not fields[3].endswith("]"):
             fields[3:5] = ["".join(fields[3:5])]  # a blank after the comma
         if len(fields) not in (4, 5):
-            raise InputError(f"line {line}: expected state, choice, next state, probability, got {len(fields)} words")
+            expected = "expected state, choice, next state, probability"
+            raise InputError(f"line {line}: {expected}, got {len(fields)} words")
         keys.append(_key(line, fields))
-        for bound, own in zip(_bounds(line, fields[3]), (lower, upper), strict=True):
-            own.append(bound)
+        for bound, column in zip(_bounds(line, fields[3]), (lower, upper), strict=True):
+            column.append(bound)
         labels.append(fields[4] if len(fields) == 5 else None)
-        lines.append(line)
+        numbers.append(line)
     if not keys:
         raise InputError("no transitions")
-    found = [
-        check_ids("state", np.array([x for s, _, t in keys for x in (s, t)]), 0),
-        len({key[:2] for key in keys}),
-        len(keys),
-    ]
-    for name, here, there in zip(("states", "choices", "transitions"), promised, found, strict=True):
-        if here != there:
-            raise InputError(f"line 1: promises {here} {name}, but there are {there}")
-    return Listed(found[0], keys, np.array(lower), np.array(upper), labels, lines)
+    S = check_ids("state", np.array([x for s, _, t in keys for x in (s, t)]), 0)
+    counted = (S, len({key[:2] for key in keys}), len(keys))
+    for name, here, actual in zip(names, promised, counted, strict=True):
+        if here != actual:
+            raise InputError(f"line 1: promises {here} {name}, but there are {actual}")
+    return Lines(S, keys, np.array(lower), np.array(upper), labels, numbers)
 
 
 def _bounds(line: int, text: str) -> tuple[float, float]:
@@ -132,16 +120,16 @@ def _bounds(line: int, text: str) -> tuple[float, float]:
         return p, p
     ends = text.removeprefix("[").removesuffix("]").split(",")
     if not text.endswith("]") or len(ends) != 2:
-        raise InputError(f"line {line}: probability: expected a number or [lower,upper], got {shown(text)}")
+        expected = "expected a number or [lower,upper]"
+        raise InputError(f"line {line}: probability: {expected}, got {shown(text)}")
     lower, upper = (number(line, "probability", end) for end in ends)
     check_bounds(f"line {line}", lower, upper, shown(text))
     return lower, upper
 
 
 def _key(line: int, fields: list[str]) -> Key:
-    s, choice, t = (
-        index(line, name, text) for name, text in zip(("state", "choice", "next state"), fields, strict=False)
-    )
+    names = zip(("state", "choice", "next state"), fields, strict=False)
+    s, choice, t = (index(line, name, text) for name, text in names)
     return s, choice, t
 
 
@@ -150,9 +138,9 @@ def actions_of(keys: list[Key], labels: list[str | None]) -> tuple[list[Any] | N
     by_choice: dict[tuple[int, int], set[str | None]] = {}
     for (s, choice, _), label in zip(keys, labels, strict=True):
         by_choice.setdefault((s, choice), set()).add(label)
-    single = all(len(own) == 1 and None not in own for own in by_choice.values())
-    distinct = {(s, *own) for (s, _), own in by_choice.items()}
-    if not (single and len(distinct) == len(by_choice)):
+    single = all(len(texts) == 1 and None not in texts for texts in by_choice.values())
+    distinct = {(s, *texts) for (s, _), texts in by_choice.items()}
+    if not single or len(distinct) < len(by_choice):
         choices = np.array([choice for _, choice, _ in keys])
         check_ids("choice", choices, 0)
         return None, choices
@@ -160,9 +148,9 @@ def actions_of(keys: list[Key], labels: list[str | None]) -> tuple[list[Any] | N
     if all(WHOLE.fullmatch(name) for name in names):
         names = sorted(names, key=int)
     number_of = {name: a for a, name in enumerate(names)}
-    whole = [int(name) if WHOLE.fullmatch(name) else name for name in names]
-    plain = all(isinstance(name, int) for name in whole)
-    return (whole if plain else names), np.array([number_of[label] for label in labels])
+    integers = [int(name) if WHOLE.fullmatch(name) else name for name in names]
+    plain = all(isinstance(name, int) for name in integers)
+    return (integers if plain else names), np.array([number_of[label] for label in labels])
 
 
 def _rewards(path: Path, S: int, keys: list[Key]) -> Array:
@@ -173,17 +161,18 @@ def _rewards(path: Path, S: int, keys: list[Key]) -> Array:
     reward = np.zeros(len(keys))
     if files[0].is_file():
         of_state = np.zeros(S)
-        with within(files[0]):
+        with naming(files[0].name):
             for line, fields in _lines(files[0], 2, 2):
                 of_state[index(line, "state", fields[0], S)] = number(line, "reward", fields[1])
         reward += of_state[[key[0] for key in keys]]
     if files[1].is_file():
         place = {key: k for k, key in enumerate(keys)}
-        with within(files[1]):
+        with naming(files[1].name):
             for line, fields in _lines(files[1], 3, 4):
                 key = _key(line, fields)
                 if key not in place:
-                    raise InputError(f"line {line}: there is no transition {key[0]} {key[1]} {key[2]}")
+                    name = " ".join(map(str, key))
+                    raise InputError(f"line {line}: there is no transition {name}")
                 reward[place[key]] += number(line, "reward", fields[3])
     return reward
 
@@ -205,23 +194,23 @@ def labels(path: Path, S: int) -> dict[str, BoolArray]:
     file = path.with_suffix(".lab")
     if not file.is_file():
         return {}
-    with within(file):
+    with naming(file.name):
         rows = words(file)
         numbers = dict(LABEL.findall(" ".join(next(rows, (1, []))[1])))
-        found = {name: np.zeros(S, dtype=bool) for name in numbers.values()}
+        flags = {name: np.zeros(S, dtype=bool) for name in numbers.values()}
         for line, fields in rows:
             s = index(line, "state", fields[0].removesuffix(":"), S)
             for number in fields[1:]:
                 if number not in numbers:
                     raise InputError(f"line {line}: no label has the number {number!r}")
-                found[numbers[number]][s] = True
-    return found
+                flags[numbers[number]][s] = True
+    return flags
 
 
 def _initial(path: Path, S: int) -> Array | None:
     if not (known := labels(path, S)):
         return None
-    with within(path.with_suffix(".lab")):
+    with naming(path.with_suffix(".lab").name):
         if "init" not in known:
             raise InputError('line 1: no label "init"')
         if not known["init"].any():
@@ -236,16 +225,14 @@ def write(model: Model, path: Path) -> None:
     """Write a model, its rewards and its initial states."""
     check_holdable(model, "PRISM")
     check_single(model, "PRISM")
-    cells = [(s, a, t, repr(p), r) for _, s, a, t, p, r in list_cells(model)]
-    if any(p == "0.0" for _, _, _, p, _ in cells):
-        raise InputError("PRISM cannot hold rewards of transitions of probability 0")
-    _write(model, path, cells)
+    _write(model, path, [(s, a, t, repr(p), r) for s, a, t, p, r in list_held(model, "PRISM")])
 
 
 def write_intervals(model: Model, intervals: Intervals, path: Path) -> None:
     """Write a model and bounds on its probabilities; its kernel is not written."""
     check_single(model, "PRISM", kernels=False)
-    cells = [(s, a, t, f"[{low!r},{high!r}]", r) for s, a, t, low, high, r in list_bounds(model, intervals)]
+    bounded = list_bounds(model, intervals)
+    cells = [(s, a, t, f"[{low!r},{high!r}]", r) for s, a, t, low, high, r in bounded]
     check_holdable(model, "PRISM", [t for _, _, t, _, _ in cells])
     _write(model, path, cells)
 
@@ -268,14 +255,14 @@ def _write(model: Model, path: Path, cells: list[tuple[int, int, int, str, float
         raise InputError(f"PRISM cannot hold the action name {shown(name)} beside the others")
     choice = np.cumsum(model.available, axis=1) - 1
     head = f"{model.n_states} {int(model.available.sum())} {len(cells)}"
-    rows = [(f"{s} {choice[s, a]} {t}", f"{p} {names[a]}", f"{r!r}") for s, a, t, p, r in cells]
-    labels = ['0="init" 1="deadlock"', *(f"{s}: 0" for s in np.flatnonzero(model.initial > 0).tolist())]
+    initial = (f"{s}: 0" for s in np.flatnonzero(model.initial > 0).tolist())
+    labels, transitions, rewards = ['0="init" 1="deadlock"', *initial], [head], [head]
+    for s, a, t, p, reward in cells:
+        transitions.append(f"{s} {choice[s, a]} {t} {p} {names[a]}")
+        rewards.append(f"{s} {choice[s, a]} {t} {reward!r}")
+    files = {".lab": labels, ".trew": rewards, path.suffix: transitions}
     write_together(
-        {
-            path.with_suffix(".lab"): lines_of(labels),
-            path.with_suffix(".trew"): lines_of([head, *(f"{key} {reward}" for key, _, reward in rows)]),
-            path: lines_of([head, *(f"{key} {rest}" for key, rest, _ in rows)]),
-        },
+        {path.with_suffix(suffix): lines_of(lines) for suffix, lines in files.items()},
         stale=[path.with_suffix(".srew")],  # of another model: its rewards would be added
     )
 
@@ -283,13 +270,12 @@ def _write(model: Model, path: Path, cells: list[tuple[int, int, int, str, float
 def check_target(path: Path) -> None:
     """Refuse a path that cannot be written."""
     if path.suffix.lower() in COMPANIONS:
-        raise InputError(
-            f"{path}: {path.suffix} is the suffix of a companion; name the file of transitions, as {path.stem}.tra"
-        )
+        cure = f"name the file of transitions, as {path.stem}.tra"
+        raise InputError(f"{path}: {path.suffix} is the suffix of a companion; {cure}")
     for target in files_of(path):
         check_file(target)
 
 
 def files_of(path: Path) -> list[Path]:
-    """What `read` reads and `write` replaces or removes."""
+    """Files that `read` reads and `write` replaces or removes."""
     return [path, *(path.with_suffix(suffix) for suffix in COMPANIONS)]

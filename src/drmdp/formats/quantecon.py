@@ -9,28 +9,32 @@ indices                      s_indices (L,), a_indices (L,)
 beta     discount            discount
 ======== =================== ==============================================================
 
-Not held: names, weights and start distribution. Costs leave as negative rewards, terminal states as states that stay where
-they are for nothing, rewards on the next state as their means under the kernel: the nominal problem is the same.
+Not held: names, weights and start distribution. Costs leave as negative rewards, terminal states as
+states that stay where they are for nothing, rewards on the next state as their means under the
+kernel: the nominal problem is the same.
 """
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from drmdp._typing import ArrayLike, IntArray
-from drmdp.core.files import memory_limit
 from drmdp.core.validation import Names, numbers
 from drmdp.errors import InputError, shown
-from drmdp.formats._several import alone, stacked
-from drmdp.formats._single import Which, kernel_of, rewards_of
+from drmdp.formats._kernels import Which, alone, kernel_of, rewards_of, stacked
+from drmdp.io.files import memory_limit
 from drmdp.model import Model
+
+PARTS = ("R", "Q", "beta", "s_indices", "a_indices")
 
 
 def from_quantecon(ddp: Any, weights: ArrayLike = None, names: Names | None = None) -> Model:
-    """Take over a `quantecon.markov.DiscreteDP` as a model with one kernel, or a list of them as one with a kernel each (see `drmdp.stack`).
+    """Take over a `quantecon.markov.DiscreteDP` as a model with one kernel, or a list of them as
+    one with a kernel each (see `drmdp.stack`).
 
     Parameters
     ----------
@@ -48,18 +52,21 @@ def from_quantecon(ddp: Any, weights: ArrayLike = None, names: Names | None = No
         return stacked(ddp, from_quantecon, weights, names)
     alone(weights, names)
     try:
-        R, Q, beta, s_indices, a_indices = (getattr(ddp, name) for name in ("R", "Q", "beta", "s_indices", "a_indices"))
+        R, Q, beta, s_indices, a_indices = attrgetter(*PARTS)(ddp)
     except AttributeError as error:
-        raise InputError(f"expected a quantecon DiscreteDP, got {type(ddp).__name__}: {error}") from None
+        got = f"{type(ddp).__name__}: {error}"
+        raise InputError(f"expected a quantecon DiscreteDP, got {got}") from None
     R = numbers("R", R)
     if s_indices is None:
         feasible = ~np.isneginf(R)
         Q = numbers("Q", Q)
-        return Model(Q[None] if Q.ndim == 3 else Q, rewards=np.where(feasible, R, 0), discount=beta, available=feasible)
+        Q, R = Q[None] if Q.ndim == 3 else Q, np.where(feasible, R, 0)
+        return Model(Q, rewards=R, discount=beta, available=feasible)
     s, a = _indices("s_indices", s_indices), _indices("a_indices", a_indices)
     Q = sparse.csr_array(Q) if sparse.issparse(Q) else numbers("Q", Q)
     if Q.ndim != 2 or not s.shape == a.shape == R.shape == Q.shape[:1]:
-        raise InputError(f"s_indices, a_indices, R, Q: shapes {s.shape}, {a.shape}, {R.shape}, {Q.shape} do not match")
+        shapes = ", ".join(str(array.shape) for array in (s, a, R, Q))
+        raise InputError(f"s_indices, a_indices, R, Q: shapes {shapes} do not match")
     S, A = Q.shape[1], int(a.max(initial=0)) + 1
     if s.max(initial=0) >= S or memory_limit() // 64 < S * A:
         raise InputError(f"s_indices, a_indices: up to {int(s.max())} and {A - 1} with {S} states")
@@ -67,17 +74,19 @@ def from_quantecon(ddp: Any, weights: ArrayLike = None, names: Names | None = No
     pair = (s * A + a)[good]
     if np.unique(pair).size < pair.size:
         raise InputError("s_indices, a_indices: a pair is given twice")
-    rows = sparse.csr_array((np.ones(pair.size), (pair, np.flatnonzero(good))), shape=(S * A, s.size))
+    places = pair, np.flatnonzero(good)
+    rows = sparse.csr_array((np.ones(pair.size), places), shape=(S * A, s.size))
     rewards, available = np.zeros((S, A)), np.zeros((S, A), dtype=bool)
     rewards.ravel()[pair], available.ravel()[pair] = R[good], True
     return Model(rows @ sparse.csr_array(Q), rewards=rewards, discount=beta, available=available)
 
 
-def _indices(name: str, given: Any) -> IntArray:
-    found = numbers(name, given)
-    if found.ndim != 1 or not ((found >= 0) & (found < 2**31) & (found == np.floor(found))).all():
-        raise InputError(f"{name}: expected whole numbers from 0, got {shown(given)}")
-    return found.astype(np.int64)
+def _indices(name: str, values: Any) -> IntArray:
+    indices = numbers(name, values)
+    whole = (indices >= 0) & (indices < 2**31) & (indices == np.floor(indices))
+    if indices.ndim != 1 or not whole.all():
+        raise InputError(f"{name}: expected whole numbers from 0, got {shown(values)}")
+    return indices.astype(np.int64)
 
 
 def to_quantecon(model: Model, *, kernel: Which = None, pairs: bool | None = None) -> Any:

@@ -1,13 +1,15 @@
-"""Problems that are made some states at a time, in memory or, by `drmdp.formats.directory.write_drawn`, straight into a directory.
+"""Problems drawn some states at a time, in memory or, by
+`drmdp.formats.directory.write_drawn`, straight into a directory.
 
-A `Source` draws the states of a block of `DRAWN` from a stream of random numbers of their own, which the seed and the number of the block decide. So any
-block can be drawn alone, a problem is the same however it is made, and writing it takes the memory of a block.
+A `ProblemSource` draws the states of a block of `DRAWN` from a stream of random numbers that the
+seed and the number of the block decide. So any block can be drawn alone, the problem does not
+depend on how it is drawn, and writing it takes the memory of a block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from inspect import signature
 from typing import Any, ParamSpec
@@ -16,13 +18,13 @@ import numpy as np
 
 from drmdp._typing import Array, BoolArray
 from drmdp.core.random import Seed, generator
-from drmdp.core.storage import Kernels
+from drmdp.core.storage import Kernels, offsets
 from drmdp.core.validation import Names
 from drmdp.instances._build import check_sizes
 from drmdp.model import Model
 
 DRAWN = 4096
-"""States that are drawn from one stream."""
+"""States drawn from the same stream."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,8 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Source:
-    """A problem that can be drawn."""
+class ProblemSource:
+    """A problem, drawn block by block."""
 
     n_states: int
     n_actions: int
@@ -55,36 +57,41 @@ class Source:
     costs_missing: bool = False  # of transitions that no kernel has
 
     def blocks(self) -> Iterator[Drawn]:
-        """All states, block after block, of which one must fit in memory."""
+        """All states, block after block; a block must fit in memory."""
         check_sizes(min(DRAWN, self.n_states), self.n_actions, self.n_kernels, self.successors)
         for lo in range(0, self.n_states, DRAWN):
-            found = self.draw(lo, min(lo + DRAWN, self.n_states))
-            yield replace(found, kernels=replace(found.kernels, is_sparse=self.is_sparse))
+            block = self.draw(lo, min(lo + DRAWN, self.n_states))
+            yield replace(block, kernels=replace(block.kernels, is_sparse=self.is_sparse))
 
     def model(self, dtype: Any = None) -> Model:
         """The problem in memory."""
         check_sizes(self.n_states, self.n_actions, self.n_kernels, self.successors)
-        found = list(self.blocks())
-        names = {"states": "names", "available": "available", "terminal": "terminal", "initial": "initial"}
-        given = {name: _joined([getattr(part, field) for part in found]) for name, field in names.items()}
-        costs = _joined([part.costs for part in found])
-        own = {"rewards" if self.maximise else "costs": costs, "discount": self.discount, "actions": self.actions}
-        own |= {"kernel_names": self.kernel_names, "notes": self.notes, "dtype": dtype}
-        return Model(_gathered([part.kernels for part in found]), **own, **given)
+        blocks, costs = list(self.blocks()), "rewards" if self.maximise else "costs"
+        arrays = {"states": "names", costs: "costs"}
+        arrays |= {name: name for name in ("available", "terminal", "initial")}
+        arguments: Any = {
+            name: _joined([getattr(block, field) for block in blocks])
+            for name, field in arrays.items()
+        }
+        for name in ("discount", "actions", "kernel_names", "notes"):
+            arguments[name] = getattr(self, name)
+        return Model(_gathered([block.kernels for block in blocks]), dtype=dtype, **arguments)
 
 
 P = ParamSpec("P")
 
 
-def family(make: Callable[P, Source]) -> Callable[P, Model]:
-    """A function that makes sources as one that makes models; `inspect.unwrap` gives the sources back."""
+def family(make: Callable[P, ProblemSource]) -> Callable[P, Model]:
+    """Turn a function that returns sources into one that returns models; `inspect.unwrap` undoes
+    it.
+    """
 
     @wraps(make)
-    def made(*args: P.args, **settings: P.kwargs) -> Model:
+    def model(*args: P.args, **settings: P.kwargs) -> Model:
         return make(*args, **settings).model()
 
-    made.__signature__ = signature(make).replace(return_annotation=Model)  # type: ignore[attr-defined]
-    return made
+    vars(model)["__signature__"] = signature(make).replace(return_annotation=Model)
+    return model
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -100,15 +107,14 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _gathered(parts: list[Kernels]) -> Kernels:
-    """The kernels of consecutive states as one; the parts are given up on the way."""
+    """The kernels of consecutive states as one; the parts are freed on the way."""
     first = parts[0]
     if len(parts) == 1:
         return first
     sizes = [part.indices.size for part in parts]
     N, total = first.n_kernels, sum(sizes)
     indices, data = np.empty(total, dtype=np.int32), np.empty(N * total, dtype=first.data.dtype)
-    lengths = np.concatenate([part.lengths for part in parts])
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    indptr = offsets(np.concatenate([part.lengths for part in parts]))
     at = 0
     for k, size in enumerate(sizes):
         indices[at : at + size], data[N * at : N * (at + size)] = parts[k].indices, parts[k].data
@@ -118,29 +124,32 @@ def _gathered(parts: list[Kernels]) -> Kernels:
 
 
 def streams(seed: Seed, purpose: str) -> Callable[[int], np.random.Generator]:
-    """Streams of random numbers by the first state of a block; of a generator, the generator itself, block after block."""
-    first = generator(seed, purpose)
+    """Streams of random numbers by the first state of a block; of a generator, the generator
+    itself, block after block.
+    """
+    generator(seed, purpose)  # refuses what is no seed
 
     def stream(lo: int) -> np.random.Generator:
         block = lo // DRAWN
         if block == 0 or isinstance(seed, np.random.Generator):
-            return first if isinstance(seed, np.random.Generator) else generator(seed, purpose)
-        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(*purpose.encode(), 255 + block)))
+            return generator(seed, purpose)
+        key = (*purpose.encode(), 255 + block)
+        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
     return stream
 
 
-def of_model(model: Model) -> Source:
+def of_model(model: Model) -> ProblemSource:
     """A model as a source."""
 
     def draw(lo: int, hi: int) -> Drawn:
         part = model.span(lo, hi)
         costs = part.blocks.matrix(part.costs) if part.costs.ndim == 1 else part.costs
         names = None if isinstance(model.states, range) else part.names
-        costs = 0.0 - costs if model.maximise and part.costs.ndim > 1 else -costs if model.maximise else costs
+        if model.maximise:
+            costs = 0.0 - costs if part.costs.ndim > 1 else -costs
         return Drawn(part.blocks, costs, names, part.available, part.terminal, part.initial)
 
-    return Source(
-        model.n_states, model.n_actions, model.n_kernels, int(model.blocks.lengths.max(initial=0)), model.discount,
-        model.is_sparse, draw, model.maximise, model.actions, model.kernel_names, model.notes, model.costs_missing,
-    )  # fmt: skip
+    names = [field.name for field in fields(ProblemSource)]
+    shared = {name: getattr(model, name) for name in names if name not in ("successors", "draw")}
+    return ProblemSource(**shared, successors=int(model.blocks.lengths.max(initial=0)), draw=draw)

@@ -1,11 +1,13 @@
 """Ring and cycle: problems whose chains mix slowly, which the paper's domains do not test.
 
-Ours. Both have S states in a circle and three actions. Each kernel is a sample of its own: row (s, a) is drawn from
-Dirichlet(30·p(a)), p being the table of the family. The cost of state s, counted from 0, under action a is
+Ours. Both have S states in a circle and three actions. Each kernel is a sample of its own: row (s,
+a) is drawn from Dirichlet(30·p(a)), p being the table of the family. The cost of state s, counted
+from 0, under action a is
 
     U + .05·a + 10·exp(−½((s − S/2)/5)²),    U uniform in [0, 1], one draw per state:
 
-a hill that the agent wants to keep away from. With the same seed, both families have the same costs.
+a hill that the agent wants to keep away from. With the same seed, both families have the same
+costs.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from drmdp.core.random import Seed
-from drmdp.core.validation import whole
-from drmdp.instances._build import bump, one_kernel, resample
-from drmdp.instances._source import Drawn, Source, family, streams
+from drmdp.core.validation import integer
+from drmdp.instances._build import bump, kernel_of, resample
+from drmdp.instances._source import Drawn, ProblemSource, family, streams
 
 CONCENTRATION = 30
 """A row of a sampled kernel is as noisy as the shares in this many observations."""
@@ -31,11 +33,19 @@ Table = tuple[tuple[str, dict[int, float]], ...]
 
 
 @family
-def ring(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0.95, *, sparse: bool = False) -> Source:
+def ring(
+    n_states: int,
+    n_kernels: int = 10,
+    seed: Seed = 0,
+    discount: float = 0.95,
+    *,
+    sparse: bool = False,
+) -> ProblemSource:
     """Walk on a circle: from s to s−1, s, s+1 or s+2; information travels slowly.
 
-    The samples scatter around p = (.5, .3, .15, .05) for *left*, (.1, .6, .2, .1) for *stay* and (.05, .15, .5, .3)
-    for *right*. A state costs between 0 and 1, and up to 10 more near S/2: a hill to keep away from.
+    The samples scatter around p = (.5, .3, .15, .05) for *left*, (.1, .6, .2, .1) for *stay* and
+    (.05, .15, .5, .3) for *right*. A state costs between 0 and 1, and up to 10 more near S/2: a
+    hill to keep away from.
 
     Parameters
     ----------
@@ -64,12 +74,17 @@ def ring(n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0
 
 @family
 def cycle(
-    n_states: int, n_kernels: int = 10, seed: Seed = 0, discount: float = 0.95, *, sparse: bool = False
-) -> Source:
+    n_states: int,
+    n_kernels: int = 10,
+    seed: Seed = 0,
+    discount: float = 0.95,
+    *,
+    sparse: bool = False,
+) -> ProblemSource:
     """Travel round a circle, always forwards; nearly periodic.
 
-    *step* leads to s+1 and *leap* to s+3, for certain; *hurry* leads to s+1 or s+2, around p = (.7, .3). Costs are
-    those of `ring`.
+    *step* leads to s+1 and *leap* to s+3, for certain; *hurry* leads to s+1 or s+2, around p = (.7,
+    .3). Costs are those of `ring`.
 
     Parameters
     ----------
@@ -96,17 +111,20 @@ def cycle(
     return _chain(CYCLE, n_states, n_kernels, seed, discount, sparse)
 
 
-def _chain(table: Table, n_states: int, n_kernels: int, seed: Seed, discount: float, is_sparse: bool) -> Source:
-    S, N, A = whole("n_states", n_states, 4), whole("n_kernels", n_kernels, 1), len(table)
+def _chain(
+    table: Table, n_states: int, n_kernels: int, seed: Seed, discount: float, is_sparse: bool
+) -> ProblemSource:
+    S, N, A = integer("n_states", n_states, 4), integer("n_kernels", n_kernels, 1), len(table)
     stream = streams(seed, "chain")
 
     def draw(lo: int, hi: int) -> Drawn:
         rng, s = stream(lo), np.arange(lo, hi)
         costs = rng.random((hi - lo, 1)) + 0.05 * np.arange(A) + bump(s - S / 2)[:, None]
-        moves = [(s, a, (s + step) % S, p) for a, (_, row) in enumerate(table) for step, p in row.items()]
-        nominal = one_kernel(lo, hi, S, A, moves)
+        rows = enumerate(row for _, row in table)
+        moves = [(s, a, (s + step) % S, p) for a, row in rows for step, p in row.items()]
+        nominal = kernel_of(lo, hi, S, A, moves)
         # independent gamma variables, normalised, are a Dirichlet sample
         return Drawn(resample(nominal, N, lambda p: rng.standard_gamma(CONCENTRATION * p)), costs)
 
-    most = max(len(row) for _, row in table)
-    return Source(S, A, N, most, discount, is_sparse, draw, actions=[name for name, _ in table])
+    actions, most = [name for name, _ in table], max(len(row) for _, row in table)
+    return ProblemSource(S, A, N, most, discount, is_sparse, draw, actions=actions)

@@ -8,10 +8,10 @@ import numpy as np
 
 from drmdp._typing import IntArray
 from drmdp.core.random import Seed
-from drmdp.core.validation import whole
+from drmdp.core.validation import integer
 from drmdp.errors import InputError
 from drmdp.instances._build import SPREAD, bump, log_normal, random_kernel, resample, subsets
-from drmdp.instances._source import Drawn, Source, family, streams
+from drmdp.instances._source import Drawn, ProblemSource, family, streams
 
 DIRECTIONS = {
     "up": (-1, 0),
@@ -35,14 +35,15 @@ def grid(
     *,
     n_actions: int = 4,
     sparse: bool = False,
-) -> Source:
+) -> ProblemSource:
     """Walk on a √S × √S torus, state row·√S + column.
 
-    Each pair (s, a) reaches 8 distinct states, drawn uniformly among those at most 2 steps (up, right, down, left)
-    from the cell next to s in the direction of a; nominal probabilities are the gaps between sorted uniform cuts.
-    The kernels are samples on that support: nominal probabilities times exp(.3 z), z standard normal, normalised.
-    The cost of a state is U + 10·exp(−½(d/5)²), with U uniform in [0, 1] and d the distance, not around the torus,
-    to row and column √S/2. Ours, for large sparse problems.
+    Each pair (s, a) reaches 8 distinct states, drawn uniformly among those at most 2 steps (up,
+    right, down, left) from the cell next to s in the direction of a; nominal probabilities are the
+    gaps between sorted uniform cuts. The kernels are samples on that support: nominal probabilities
+    times exp(.3 z), z standard normal, normalised. The cost of a state is U + 10·exp(−½(d/5)²),
+    with U uniform in [0, 1] and d the distance, not around the torus, to row and column √S/2. Ours,
+    for large sparse problems.
 
     Parameters
     ----------
@@ -68,11 +69,12 @@ def grid(
     >>> (model.kernels > 0).sum(axis=3)[:, 42].tolist()
     [[8, 8, 8, 8], [8, 8, 8, 8], [8, 8, 8, 8], [8, 8, 8, 8], [8, 8, 8, 8]]
     """
-    S, N = whole("n_states", n_states, 9), whole("n_kernels", n_kernels, 1)
-    A = whole("n_actions", n_actions, 1, len(DIRECTIONS))
+    S, N = integer("n_states", n_states, 9), integer("n_kernels", n_kernels, 1)
+    A = integer("n_actions", n_actions, 1, len(DIRECTIONS))
     side = math.isqrt(S)
     if side * side != S:
-        raise InputError(f"n_states: expected a square such as {side**2} or {(side + 1) ** 2}, got {S}")
+        squares = f"{side**2} or {(side + 1) ** 2}"
+        raise InputError(f"n_states: expected a square such as {squares}, got {S}")
     steps = np.array(list(DIRECTIONS.values())[:A])
     down, right = _offsets(side)
     stream = streams(seed, "grid")
@@ -86,18 +88,15 @@ def grid(
         to_column = (column[:, None] + steps[:, 1]).reshape(-1, 1) + right[pick]
         successors = np.sort(to_row % side * side + to_column % side, axis=1)
         nominal = random_kernel(rng, S, A, successors)
-        return Drawn(resample(nominal, N, log_normal(rng, SPREAD)), np.repeat(costs[:, None], A, axis=1))
+        kernels = resample(nominal, N, log_normal(rng, SPREAD))
+        return Drawn(kernels, np.repeat(costs[:, None], A, axis=1))
 
-    return Source(S, A, N, SUCCESSORS, discount, sparse, draw, actions=list(DIRECTIONS)[:A])
+    return ProblemSource(S, A, N, SUCCESSORS, discount, sparse, draw, actions=list(DIRECTIONS)[:A])
 
 
 def _offsets(side: int) -> tuple[IntArray, IntArray]:
-    """List the moves of at most two steps, one for each cell reached: on tiny tori several reach the same."""
-    moves = [
-        (down % side, right % side)
-        for down in range(-REACH, REACH + 1)
-        for right in range(-REACH, REACH + 1)
-        if abs(down) + abs(right) <= REACH
-    ]
-    down, right = np.unique(moves, axis=0).T
+    """Moves of at most two steps, without those that reach the same cell of a tiny torus."""
+    steps = np.argwhere(np.ones((2 * REACH + 1, 2 * REACH + 1))) - REACH
+    steps = steps[np.abs(steps).sum(axis=1) <= REACH]
+    down, right = np.unique(steps % side, axis=0).T
     return down, right

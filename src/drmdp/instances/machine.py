@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from drmdp.core.validation import whole
-from drmdp.instances._build import one_kernel
-from drmdp.instances._source import Drawn, Source, family
+from drmdp.core.validation import integer
+from drmdp.instances._build import kernel_of
+from drmdp.instances._source import Drawn, ProblemSource, family
 
 
 @family
-def machine(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> Source:
+def machine(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> ProblemSource:
     """Machine replacement problem, one kernel.
 
-    States "1" (as new) to "S−2" (worst) are conditions of a working machine, "R1" and "R2" a short and a long
-    repair. Costs are those of the current state: 0, but 20 in the worst condition, 2 in R1 and 10 in R2.
+    States "1" (as new) to "S−2" (worst) are conditions of a working machine, "R1" and "R2" a short
+    and a long repair. Costs are those of the current state: 0, but 20 in the worst condition, 2 in
+    R1 and 10 in R2.
 
     ============== ============== ===========================
     from           no repair      repair
@@ -25,9 +26,10 @@ def machine(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> So
     R2             R2 1           R1 .6, R2 .4
     ============== ============== ===========================
 
-    Source: Delage & Mannor (2010), "Percentile optimization for Markov decision processes with parameter uncertainty",
-    Operations Research 58(1), 203–213. The paper draws the transitions in figures, which the text-only source lacks;
-    this table is the one that public encodings of the problem share.
+    Source: Delage & Mannor (2010), "Percentile optimization for Markov decision processes with
+    parameter uncertainty", Operations Research 58(1), 203–213. The paper draws the transitions in
+    figures, which the text-only source lacks; this table is the one that public encodings of the
+    problem share.
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ def machine(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> So
            [0. , 0. , 1. , 0. ],
            [0. , 0. , 0.6, 0.4]])
     """
-    S = whole("n_states", n_states, 4)
+    S = integer("n_states", n_states, 4)
     worst, short, long = S - 3, S - 2, S - 1
     stay, repair = 0, 1
     special = {worst: 20, short: 2, long: 10}
@@ -75,7 +77,8 @@ def machine(n_states: int, discount: float = 0.8, *, sparse: bool = False) -> So
         for s, cost in special.items():
             if lo <= s < hi:
                 costs[s - lo] = cost
-        ends = {short: "R1", long: "R2"}
-        return Drawn(one_kernel(lo, hi, S, 2, moves), costs, [ends.get(s, str(s + 1)) for s in range(lo, hi)])
+        repairs = {short: "R1", long: "R2"}
+        names = [repairs.get(s, str(s + 1)) for s in range(lo, hi)]
+        return Drawn(kernel_of(lo, hi, S, 2, moves), costs, names)
 
-    return Source(S, 2, 1, 3, discount, sparse, draw, actions=["no repair", "repair"])
+    return ProblemSource(S, 2, 1, 3, discount, sparse, draw, actions=["no repair", "repair"])

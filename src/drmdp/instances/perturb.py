@@ -1,4 +1,4 @@
-"""The sampled kernels around a nominal one."""
+"""Sampled kernels around a nominal one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from drmdp.core.random import Seed
-from drmdp.core.storage import Kernels, compress_sparse
-from drmdp.core.validation import numbers, whole
+from drmdp.core.storage import Kernels, compress_sparse, offsets
+from drmdp.core.validation import integer, numbers
 from drmdp.errors import InputError
 from drmdp.instances._build import SPREAD, cuts, log_normal, n_successors, resample, subsets
-from drmdp.instances._source import Drawn, Source, of_model, streams
+from drmdp.instances._source import Drawn, ProblemSource, of_model, streams
 from drmdp.model import Model
 
 SHARE, BRANCHING = 0.05, 0.05  # the paper's
@@ -20,14 +20,20 @@ WIDEST = 10.0  # beyond it, factors exp(spread · z) leave the range of probabil
 
 
 def perturb(
-    model: Model, n_kernels: int, seed: Seed = 0, *, same_support: bool = False, spread: float | None = None
+    model: Model,
+    n_kernels: int,
+    seed: Seed = 0,
+    *,
+    same_support: bool = False,
+    spread: float | None = None,
 ) -> Model:
     """Replace the kernel y⁰ of a model by N random kernels around it; all else stays.
 
-    By default, as in the paper (appendix on the simulations), ŷ_i = .95 y⁰ + .05 g_i, where the g_i are independent
-    Garnet kernels with branching .05: each row has max(1, ⌈.05 S⌉) distinct next states. Large sparse models would
-    fill up; for them, ``same_support=True`` multiplies each probability by exp(spread · z), z standard normal, and
-    normalises the row. The kernels have equal weights, and the first ones do not depend on how many there are.
+    By default, as in the paper (appendix on the simulations), ŷ_i = .95 y⁰ + .05 g_i, where the g_i
+    are independent Garnet kernels with branching .05: each row has max(1, ⌈.05 S⌉) distinct next
+    states. Large sparse models would fill up; for them, ``same_support=True`` multiplies each
+    probability by exp(spread · z), z standard normal, and normalises the row. The kernels have
+    equal weights, and the first ones do not depend on how many there are.
 
     Parameters
     ----------
@@ -52,14 +58,18 @@ def perturb(
     >>> [kernel.nnz for kernel in instances.perturb(large, 3, same_support=True).kernels]
     [16000, 16000, 16000]
     """
-    return perturbed(of_model(model), n_kernels, seed, same_support=same_support, spread=spread).model()
+    return perturbed(of_model(model), n_kernels, seed, same_support, spread).model()
 
 
 def perturbed(
-    nominal: Source, n_kernels: int, seed: Seed = 0, *, same_support: bool = False, spread: float | None = None
-) -> Source:
+    nominal: ProblemSource,
+    n_kernels: int,
+    seed: Seed = 0,
+    same_support: bool = False,
+    spread: float | None = None,
+) -> ProblemSource:
     """The problem of `perturb`, to be drawn block by block."""
-    N, S = whole("n_kernels", n_kernels, 1), nominal.n_states
+    N, S = integer("n_kernels", n_kernels, 1), nominal.n_states
     if nominal.n_kernels != 1:
         raise InputError(f"perturb: expected a model with one kernel, got {nominal.n_kernels}")
     if spread is not None and not same_support:
@@ -71,25 +81,26 @@ def perturbed(
     stream = streams(seed, "perturb")
 
     def draw(lo: int, hi: int) -> Drawn:
-        found, rng = nominal.draw(lo, hi), stream(lo)
+        block, rng = nominal.draw(lo, hi), stream(lo)
         if same_support:
-            return replace(found, kernels=resample(found.kernels, N, log_normal(rng, width)))
-        return replace(found, kernels=_mixed(found, nominal.n_actions, N, rng))
+            return replace(block, kernels=resample(block.kernels, N, log_normal(rng, width)))
+        return replace(block, kernels=_mixed(block, nominal.n_actions, N, rng))
 
     added = 0 if same_support else N * n_successors(BRANCHING, S)
     most = min(nominal.successors + added, S)
     return replace(nominal, n_kernels=N, successors=most, draw=draw, kernel_names=None)
 
 
-def _mixed(found: Drawn, A: int, n_kernels: int, rng: np.random.Generator) -> Kernels:
-    """Compute .95 y⁰ + .05 g_i for independent Garnet kernels g_i on the available pairs of some states."""
-    kernel = found.kernels
+def _mixed(block: Drawn, A: int, n_kernels: int, rng: np.random.Generator) -> Kernels:
+    """Compute .95 y⁰ + .05 g_i for independent Garnet kernels g_i on the available pairs of some
+    states.
+    """
+    kernel = block.kernels
     S, pairs = kernel.n_states, kernel.indptr.size - 1
     k = n_successors(BRANCHING, S)
-    available = np.ones((pairs // A, A), dtype=bool) if found.available is None else found.available
-    rows = int(available.sum())
-    indptr = np.concatenate([[0], np.cumsum(k * available.ravel())])
-    nominal = kernel.matrix(kernel.entries(0))  # of a single kernel, data is in the order of the columns
+    available = np.ones((pairs // A, A), dtype=bool) if block.available is None else block.available
+    rows, indptr = int(available.sum()), offsets(k * available.ravel())
+    nominal = kernel.matrix(kernel.entries(0))
 
     def sample() -> csr_array:
         successors, probabilities = subsets(rng, rows, S, k), cuts(rng, rows, k)

@@ -1,18 +1,22 @@
 """Reservoir: release water each month from a dam, with inflows known from a few years only.
 
-Ours. Storage is one of 0 … S − 1 units. In each month a release of a = 0 … 4 units is chosen, at most what is stored, and an inflow arrives:
+Ours. Storage is one of 0 … S − 1 units. In each month a release of a = 0 … 4 units is chosen, at
+most what is stored, and an inflow arrives:
 
     next storage = min(storage − a + inflow, S − 1),        cost = (4 − a)³,
 
-so a shortage of two units costs eight times one of a single unit. A year has a mean inflow m of its own, 4.5 times a
-Gamma variable with mean 1 and deviation .4, and monthly inflows are Poisson(m), cut at 14. Each kernel is one year: its
-rows hold the shares of the inflows that were recorded in that year's months, or, without a record, the law of the year.
+so a shortage of two units costs eight times one of a single unit. A year has a mean inflow m of its
+own, 4.5 times a Gamma variable with mean 1 and deviation .4, and monthly inflows are Poisson(m),
+cut at 14. Each kernel is one year: its rows hold the shares of the inflows that were recorded in
+that year's months, or, without a record, the law of the year.
 
-Dry years last, and the mean kernel does not know it: it draws every month from another year. That is why caution
-pays here on years that were not observed.
+Dry years last, and the mean kernel does not know it: it draws every month from another year. That
+is why caution pays here on years that were not observed.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -20,8 +24,8 @@ from scipy.sparse import coo_array
 from drmdp._typing import Array, BoolArray
 from drmdp.core.random import Seed, generator
 from drmdp.core.storage import Kernels, compress_sparse
-from drmdp.core.validation import whole
-from drmdp.instances._source import Drawn, Source, family
+from drmdp.core.validation import integer
+from drmdp.instances._source import Drawn, ProblemSource, family
 
 DEMAND, POWER = 4, 3
 MEAN, DEVIATION, LARGEST = 4.5, 0.4, 14
@@ -36,7 +40,7 @@ def reservoir(
     *,
     months: int | None = 12,
     sparse: bool = False,
-) -> Source:
+) -> ProblemSource:
     """Release water month by month; each kernel is one observed year.
 
     Parameters
@@ -50,7 +54,8 @@ def reservoir(
     discount : float in [0, 1]
         What a cost of the next step is worth now.
     months : int or None
-        Months on record in each year. None takes the law of each year itself, which is what a policy meets.
+        Months on record in each year. None takes the law of each year itself, which is what a
+        policy meets.
     sparse : bool
         How kernels are given back; the numbers are the same.
 
@@ -61,8 +66,8 @@ def reservoir(
     >>> model.n_states, model.actions[-1], model.available[1].tolist()
     (21, 'release 4', [True, True, False, False, False])
     """
-    S, N = whole("n_states", n_states, 2), whole("n_kernels", n_kernels, 1)
-    record = None if months is None else whole("months", months, 1)
+    S, N = integer("n_states", n_states, 2), integer("n_kernels", n_kernels, 1)
+    record = None if months is None else integer("months", months, 1)
     rng = generator(seed, "reservoir")
     years = [_inflows(rng, record) for _ in range(N)]
     release = np.arange(DEMAND + 1)
@@ -71,15 +76,17 @@ def reservoir(
     def draw(lo: int, hi: int) -> Drawn:
         available = release <= np.arange(lo, hi)[:, None]
         names = [f"storage {x}" for x in range(lo, hi)]
-        return Drawn(_kernels(years, available, lo, S), np.tile(shortage, (hi - lo, 1)), names, available)
+        costs = np.tile(shortage, (hi - lo, 1))
+        return Drawn(_kernels(years, available, lo, S), costs, names, available)
 
-    actions, names = [f"release {a}" for a in release], [f"year {i + 1}" for i in range(N)]
-    return Source(S, len(release), N, LARGEST + 1, discount, sparse, draw, actions=actions, kernel_names=names)
+    labels: Any = {"actions": [f"release {a}" for a in release]}
+    labels["kernel_names"] = [f"year {i + 1}" for i in range(N)]
+    return ProblemSource(S, len(release), N, LARGEST + 1, discount, sparse, draw, **labels)
 
 
 def _inflows(rng: np.random.Generator, months: int | None) -> Array:
     """Shares of the inflows 0 … 14 in the record of a year, or their law."""
-    from scipy.special import gammaln  # a third of a second, and all else of drmdp can do without
+    from scipy.special import gammaln  # takes a third of a second, and has no other use in drmdp
 
     mean = MEAN * rng.gamma(1 / DEVIATION**2, DEVIATION**2)
     k = np.arange(LARGEST + 1)
@@ -92,7 +99,7 @@ def _inflows(rng: np.random.Generator, months: int | None) -> Array:
 def _kernels(years: list[Array], available: BoolArray, lo: int, S: int) -> Kernels:
     n, A = available.shape
     s, a = np.nonzero(available)
-    left, row = np.repeat(lo + s - a, LARGEST + 1), np.repeat(s * A + a, LARGEST + 1)
-    to = np.minimum(left + np.tile(np.arange(LARGEST + 1), s.size), S - 1)
+    rest, row = np.repeat(lo + s - a, LARGEST + 1), np.repeat(s * A + a, LARGEST + 1)
+    to = np.minimum(rest + np.tile(np.arange(LARGEST + 1), s.size), S - 1)
     matrices = [coo_array((np.tile(year, s.size), (row, to)), shape=(n * A, S)) for year in years]
     return compress_sparse(matrices, available)

@@ -1,16 +1,26 @@
-"""The data as compiled code reads it.
+"""Layouts: the data of a model and a set for the compiled routines.
 
-Pair k = s·A + a owns the entries indptr[k] … indptr[k+1] − 1 (its K listed next states) and the (N, K) block of `data` at
-N·indptr[k]; kernels of weight 0 are left out. Four layouts cover every model and ball:
+Pair k = s·A + a has the entries indptr[k] … indptr[k+1] − 1 (its K listed next states) and the
+(N, K) block of `data` at N·indptr[k]; kernels of weight 0 are left out. Four layouts cover every
+model and set:
 
-* support "observed": the listed states are all that nature may use;
-* support "state": the same, and every pair of a state lists what any of them has, with zeros (`widen`);
-* support "all", costs (S, A): unlisted states have probability 0 in every kernel and the same stakes for every action, so they
-  enter through prefix sums over v in descending order (`Order`), never one by one: a row costs O(K + log S);
-* support "all", costs (S, A, S) or discounts (S, A): stakes differ per action, so every state is listed.
+* support "observed": nature may use the listed states only;
+* support "state": the same, and every pair of a state lists the states of all of them, with zeros
+  (`widen`);
+* support "all", costs (S, A): unlisted states have probability 0 in every kernel and the same
+  stakes for every action, so they enter through prefix sums over v in descending order
+  (`ValueOrder`), never one by one: a row costs O(K + log S);
+* support "all", costs (S, A, S) or discounts (S, A): stakes differ per action, so every state is
+  listed.
 
-A layout may hold a range of the states only. Rows are then numbered from 0 in the range, and columns as in the whole model: `indices`
-point into a v of all states.
+A layout may be of a range of the states only. Rows are then numbered from 0 in the range, and
+columns as in the full model: `indices` point into a v of all states.
+
+**Intervals** take the arrays of a `Layout` with one kernel. Listed are the next states with a
+positive upper bound. `data` holds the upper bounds, `mean` the lower ones, `weights` is (1,), and
+`radius` the margin by which both are widened: the bounds in force are max(0, lower − r) and min(1,
+upper + r). Rows whose lower bounds sum to more than 1, or whose upper bounds sum to less, by no
+more than `Intervals` admits, are divided by their sum.
 """
 
 from __future__ import annotations
@@ -19,19 +29,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drmdp._typing import Array
-from drmdp.core.unions import moved, shared
-from drmdp.errors import InputError
+from drmdp._typing import Array, IntArray
+from drmdp.core.storage import offsets
+from drmdp.errors import InputError, first_place
 from drmdp.model import Model
-from drmdp.model.reach import costs_of
-from drmdp.sets import AmbiguitySet
+from drmdp.model.support import costs_of, shared_support, widened
+from drmdp.sets import AmbiguitySet, Intervals
 from drmdp.sets.registry import entry_of, load
 
-NEARLY, LARGE = 0.75, 2**24  # rows as full as this are worth filling up, if no more numbers are needed than that
+NEARLY, LARGE = 0.75, 2**24
+"""Rows as full as this are worth filling up, if no more numbers are needed than that."""
 
 
 class Layout(NamedTuple):
-    """Static data of a (model, ball)."""
+    """Static data of a (model, ambiguity)."""
 
     indptr: Any  # (S·A + 1,) int64
     indices: Any  # (nnz,) int32
@@ -45,90 +56,104 @@ class Layout(NamedTuple):
     discount: Any  # a number, or (S·A,)
     unlisted: bool  # nature may use states that are not listed
     common: bool  # all actions have the same stakes, up to their costs
-    ground: Any = None  # what transport has besides (`drmdp.layout.grounded.Grounding`)
+    ground: Any = None  # of transport (`drmdp.layout.transport_layout.Grounding`)
 
 
-def lay_out(model: Model, ball: AmbiguitySet) -> Layout:
-    """Choose the layout for a model and a set; shares the model's arrays wherever it can. It is kept as long as the model is."""
-    if ball.moves == "events":
-        raise InputError(f"{ball.short}: this needs kernels, and nature moves laws of events here")
+def entries_of(layout: Any, pair: int) -> slice:
+    """The entries of a pair."""
+    return slice(*layout.indptr[pair : pair + 2].tolist())
+
+
+def lay_out(model: Model, ambiguity: AmbiguitySet) -> Layout:
+    """The layout of a model and a set; it shares the model's arrays where possible, and is cached
+    with the model.
+    """
+    if ambiguity.moves == "events":
+        rule = "this needs kernels, and nature moves laws of events here"
+        raise InputError(f"{ambiguity.short}: {rule}")
     model.check_unchanged()
-    kept, key = model.kept, ("layout", ball.listing)
-    if key not in kept:
-        own = entry_of(ball).layout
-        kept[key] = load(own)(model, ball) if own else choose(model, ball)
-    asked = (ball.kin, ball.radius) if type(ball.radius) is float else id(ball)
-    last: Any = kept.get("last layout")
-    if last is None or last[0] != asked:
-        last = kept["last layout"] = asked, at_radius(kept[key], model, ball), ball  # which keeps its number
-    layout: Layout = last[1]
-    return layout
+    cache, key = model.cache, ("layout", ambiguity.listing)
+    if key not in cache:
+        factory = entry_of(ambiguity).layout
+        cache[key] = (load(factory) if factory else choose)(model, ambiguity)
+    return at_radius(cache[key], model, ambiguity)
 
 
-def lay_out_all(model: Model, ball: AmbiguitySet) -> Layout:
-    """List every next state that nature may use, zeros included: the layout of iterates that hold all her kernels."""
-    layout = lay_out(model, ball)
-    if not layout.unlisted:
-        return layout
-    return _list_all(model, ball)
+def lay_out_all(model: Model, ambiguity: AmbiguitySet) -> Layout:
+    """The layout with every next state that nature may use, zeros included: for iterates that are
+    full kernels.
+    """
+    layout = lay_out(model, ambiguity)
+    return _list_all(model, ambiguity) if layout.unlisted else layout
 
 
-def fill_up(model: Model, ball: AmbiguitySet, layout: Layout) -> Layout:
-    """The same for many sweeps: where rows are nearly full, reading the zeros takes a quarter less time than finding the states between them.
+def fill_up(model: Model, ambiguity: AmbiguitySet, layout: Layout) -> Layout:
+    """The layout for many sweeps: where rows are nearly full, reading the zeros takes a quarter
+    less time than skipping them.
 
     It takes as long as some ten sweeps save.
     """
-    whole = model.n_next * model.facts.pairs
-    if (
-        entry_of(ball).layout
-        or not layout.unlisted
-        or model.facts.entries < NEARLY * whole
-        or layout.weights.size * whole > LARGE
-    ):
+    size = model.n_next * model.facts.pairs
+    sparse = model.facts.entries < NEARLY * size or layout.weights.size * size > LARGE
+    if entry_of(ambiguity).layout or not layout.unlisted or sparse:
         return layout
-    key = "full layout", ball.listing
-    if key not in model.kept:
-        model.kept[key] = _list_all(model, ball)
-    return at_radius(model.kept[key], model, ball)
+    key = "full layout", ambiguity.listing
+    if key not in model.cache:
+        model.cache[key] = _list_all(model, ambiguity)
+    return at_radius(model.cache[key], model, ambiguity)
 
 
-def at_radius(layout: Layout, model: Model, ball: AmbiguitySet) -> Layout:
+def at_radius(layout: Layout, model: Model, ambiguity: AmbiguitySet) -> Layout:
     """The same layout for another radius."""
-    return layout._replace(radius=_radius(model, ball))
+    return layout._replace(radius=_radius(model, ambiguity))
 
 
-def choose(model: Model, ball: AmbiguitySet) -> Layout:
+def choose(model: Model, ambiguity: AmbiguitySet) -> Layout:
     """The layout of a model and a set that moves mass within its support."""
     blocks, used = model.blocks, model.weights > 0
     weights = np.ascontiguousarray(model.weights[used])
     facts, S = model.facts, model.n_next
     alike = not (model.next_costs or model.discounts is not None)
-    if ball.support == "all" and facts.shortest < S and not alike:
-        return _list_all(model, ball)
+    if ambiguity.support == "all" and facts.shortest < S and not alike:
+        return _list_all(model, ambiguity)
     data, indptr, indices, mean = blocks.data, blocks.indptr, blocks.indices, model.mean
     next_costs = model.listed_costs() if model.next_costs else np.zeros(0)
     if not used.all():
         data = np.ascontiguousarray(_rows(blocks, used))
-        if ball.support != "all":
-            indptr, indices, data, mean, next_costs = _only_observed(model, data, weights.size, next_costs)
+        if ambiguity.support != "all":
+            arrays = _only_observed(model, data, weights.size, next_costs)
+            indptr, indices, data, mean, next_costs = arrays
     costs = np.zeros(model.available.shape) if model.next_costs else model.costs
-    unlisted = ball.support == "all" and alike and bool(facts.shortest < S or facts.closed)
-    full = (facts.shortest if ball.support == "all" else facts.shortest_seen) == S
-    layout = Layout(
-        indptr, indices, data, mean, weights, model.available, costs, next_costs, _radius(model, ball),
-        discount_of(model), unlisted, alike and (ball.support == "all" or full),
-    )  # fmt: skip
-    if ball.support != "state":
+    unlisted = ambiguity.support == "all" and alike and bool(facts.shortest < S or facts.closed)
+    full = (facts.shortest if ambiguity.support == "all" else facts.shortest_seen) == S
+    common = alike and (ambiguity.support == "all" or full)
+    rows = indptr, indices, data, mean, weights, model.available
+    numbers = _radius(model, ambiguity), discount_of(model)
+    layout = Layout(*rows, costs, next_costs, *numbers, unlisted, common)
+    if ambiguity.support != "state":
         return layout
     layout = widen(layout)
-    return layout._replace(next_costs=costs_of(model, layout.indptr, layout.indices)) if model.next_costs else layout
+    if not model.next_costs:
+        return layout
+    return layout._replace(next_costs=costs_of(model, layout.indptr, layout.indices))
+
+
+def by_pair(layout: Layout) -> Layout:
+    """The layout of pairs as states with one action, for sets with a budget for each action: pair
+    s·A + a becomes state s·A + a.
+    """
+    available, costs = layout.available.reshape(-1, 1), layout.costs.reshape(-1, 1)
+    radius = np.ascontiguousarray(np.broadcast_to(layout.radius, layout.available.shape))
+    return layout._replace(available=available, costs=costs, radius=radius.reshape(-1))
 
 
 def widen(layout: Layout) -> Layout:
-    """The same rows over all that some pair of their state lists, with probability 0 where they did not."""
-    ends, there, where = shared(layout.indptr, layout.indices, layout.available)
-    data, mean = moved(layout.indptr, (layout.data, layout.mean), ends, where)
-    return layout._replace(indptr=ends, indices=there, data=data, mean=mean)
+    """The same rows over the next states of all pairs of their state, with probability 0 where they
+    listed none.
+    """
+    indptr, indices, place = shared_support(layout.indptr, layout.indices, layout.available)
+    data, mean = widened(layout.indptr, (layout.data, layout.mean), indptr, place)
+    return layout._replace(indptr=indptr, indices=indices, data=data, mean=mean)
 
 
 def discount_of(model: Model) -> Any:
@@ -136,8 +161,8 @@ def discount_of(model: Model) -> Any:
     return model.discount if model.discounts is None else model.discounts.reshape(-1)
 
 
-def _radius(model: Model, ball: AmbiguitySet) -> Array:
-    return np.ascontiguousarray(ball.radii(model))
+def _radius(model: Model, ambiguity: AmbiguitySet) -> Array:
+    return np.ascontiguousarray(ambiguity.radii(model))
 
 
 def _rows(blocks: Any, used: Any) -> Array:
@@ -148,30 +173,20 @@ def _rows(blocks: Any, used: Any) -> Array:
 
 def _only_observed(model: Model, data: Array, N: int, next_costs: Array) -> tuple[Any, ...]:
     """Drop listed states that only kernels of weight 0 reach."""
-    blocks = model.blocks
-    lengths = blocks.lengths
-    pair = np.repeat(np.arange(lengths.size), lengths)
-    keep = blocks.seen(model.weights)
-    new_lengths = np.bincount(pair[keep], minlength=lengths.size)
-    first = np.repeat(N * blocks.indptr[:-1], N * lengths)  # of each number's block
-    column = (np.arange(data.size) - first) % np.repeat(np.maximum(lengths, 1), N * lengths)
-    entry = np.repeat(blocks.indptr[:-1], N * lengths) + column
-    indptr = np.concatenate([[0], np.cumsum(new_lengths)]).astype(np.int64)
+    blocks, lengths, keep = model.blocks, model.blocks.lengths, model.blocks.observed(model.weights)
+    indptr = offsets(keep)[blocks.indptr]  # kept entries before each pair
+    first = np.repeat(blocks.indptr[:-1], N * lengths)  # entry of each number's block
+    column = (np.arange(data.size) - N * first) % np.repeat(np.maximum(lengths, 1), N * lengths)
     costs = next_costs[keep] if next_costs.size else next_costs
-    return indptr, blocks.indices[keep], data[keep[entry]], model.mean[keep], costs
+    return indptr, blocks.indices[keep], data[keep[first + column]], model.mean[keep], costs
 
 
-def _list_all(model: Model, ball: AmbiguitySet) -> Layout:
+def _list_all(model: Model, ambiguity: AmbiguitySet) -> Layout:
     """Every state listed, for support "all"."""
     n, S, A = model.n_states, model.n_next, model.n_actions
-    weights = np.ascontiguousarray(model.weights[model.weights > 0])
-    lengths = np.where(model.available.ravel(), S, 0)
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    pairs = model.available.reshape(-1)
-    dense = model.blocks.dense(0, n)
-    if weights.size < model.n_kernels:
-        dense = dense[:, :, model.weights > 0]
-    dense = dense.reshape(n * A, weights.size, S)
+    pairs, used = model.available.reshape(-1), model.weights > 0
+    weights, dense = np.ascontiguousarray(model.weights[used]), model.blocks.dense(0, n)
+    dense = (dense if used.all() else dense[:, :, used]).reshape(n * A, weights.size, S)
     if not pairs.all():
         dense = dense[pairs]
     mean = (weights @ dense).ravel()
@@ -179,7 +194,44 @@ def _list_all(model: Model, ball: AmbiguitySet) -> Layout:
     costs, next_costs = np.asarray(model.costs), np.zeros(0)
     if model.next_costs:
         costs, next_costs = np.zeros((n, A)), costs.reshape(n * A, S)[pairs].ravel()
-    return Layout(
-        indptr, indices, dense.ravel(), mean, weights, model.available, costs, next_costs,
-        _radius(model, ball), discount_of(model), False, not model.next_costs and model.discounts is None,
-    )  # fmt: skip
+    rows = offsets(np.where(pairs, S, 0)), indices, dense.ravel(), mean, weights, model.available
+    numbers = _radius(model, ambiguity), discount_of(model)
+    common = not model.next_costs and model.discounts is None
+    return Layout(*rows, costs, next_costs, *numbers, unlisted=False, common=common)
+
+
+# ---------------------------------------------------------------------- intervals
+
+
+def lay_out_intervals(model: Model, ambiguity: Intervals) -> Layout:
+    """The layout of a model and its intervals."""
+    S, A = model.available.shape
+    pairs, lower, upper = ambiguity.listed(model)
+    columns = ambiguity.columns(model)
+    indptr = offsets(np.bincount(pairs, minlength=S * A))
+    lower = lower / np.maximum(np.bincount(pairs, lower, minlength=S * A), 1.0)[pairs]
+    upper = upper / np.minimum(np.bincount(pairs, upper, minlength=S * A), 1.0)[pairs]
+    costs = np.asarray(model.costs), np.zeros(0)
+    if model.next_costs:
+        costs = np.zeros((S, A)), _listed_costs(model, indptr, columns)
+    numbers = np.ascontiguousarray(ambiguity.radii(model)), discount_of(model)
+    common = not model.next_costs and model.discounts is None and ambiguity.full
+    rows = indptr, columns, upper, lower, np.ones(1), model.available
+    return Layout(*rows, *costs, *numbers, unlisted=False, common=common)
+
+
+def in_force(layout: Layout, entries: Any, r: Any) -> tuple[Array, Array]:
+    """Bounds in force of some entries, at margins r."""
+    return np.maximum(layout.mean[entries] - r, 0.0), np.minimum(layout.data[entries] + r, 1.0)
+
+
+def _listed_costs(model: Model, indptr: IntArray, columns: Any) -> Array:
+    """Cost of each listed transition; the first that has none is refused."""
+    costs = costs_of(model, indptr, columns)
+    if at := first_place(np.isnan(costs)):
+        s, a = divmod(int(np.searchsorted(indptr, at[0], side="right")) - 1, model.n_actions)
+        source = f"state {model.states[s]!r} with action {model.actions[a]!r}"
+        way = f"from {source} to {model.states[int(columns[at])]!r}"
+        cure = "that transition has no cost: give every cost as an (S, A, S) array"
+        raise InputError(f"costs: nature may go {way}, and {cure}")
+    return np.ascontiguousarray(costs)

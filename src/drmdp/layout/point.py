@@ -1,4 +1,4 @@
-"""v as one sweep sees it: looked at once, and in descending order where states that are not listed matter."""
+"""The point v of a sweep: its range, and its descending order where unlisted states matter."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import numpy as np
 
 from drmdp import _native
 from drmdp._typing import Array
-from drmdp.layout.top import in_order, least, places_of
+from drmdp.layout.partial_sort import in_order, least, places_of
 
 if TYPE_CHECKING:
     from drmdp.layout.layout import Layout
 
 
-class Order(NamedTuple):
-    """v as all actions see it, and in descending order for the unlisted states; empty unless the layout needs it.
+class ValueOrder(NamedTuple):
+    """v in descending order, for the unlisted states; empty unless the layout needs it.
 
-    It may be that of the top alone (`drmdp.layout.top`): then all but `common` and `rank` are as long as the top.
+    It may be the order of the top alone (`drmdp.layout.partial_sort`): then all but `common` and
+    `rank` are as long as the top.
     """
 
     common: Array  # (S,) u of each state
@@ -26,19 +27,20 @@ class Order(NamedTuple):
     sum1: Array  # (S + 1,) prefix sums of u
     sum2: Array  # (S + 1,) prefix sums of u²
     rank: Any  # (S,) int32, position of each state, S if it has none
-    below: Any  # (S,) int32, how many u are in the parts before each of S equal parts of [−1, 0], from 0 down
+    # (S,) int32, number of u in the parts before each of S equal parts of [−1, 0], from 0 down
+    below: Any
     second: float  # largest u below 0, or 0
     level: float  # u at the end of the least top; −inf where that is all
-    beyond: Any  # (1,) not 0 once somebody counted past the end of the top
+    beyond: Any  # (1,) not 0 once a routine counted past the end of the top
 
 
-class Point(NamedTuple):
-    """v as one sweep sees it; see `point_at`."""
+class SweepPoint(NamedTuple):
+    """v of a sweep; see `point_at`."""
 
     value: Array  # (S,) without its level
     top: float  # max v
     span: float  # max v − min v
-    order: Order
+    order: ValueOrder
 
     @property
     def short(self) -> bool:
@@ -47,30 +49,36 @@ class Point(NamedTuple):
 
     @property
     def beyond(self) -> Any:
-        """That of the order."""
+        """The flag of the order."""
         return self.order.beyond
 
 
-def point_at(layout: Layout, value: Array, whole: bool = True) -> Point:
-    """Look at v, (S,) over all states and without its level, once for a sweep; `whole`: put all states in order, not the top alone."""
+def point_at(layout: Layout, value: Array, full: bool = True) -> SweepPoint:
+    """The point of a sweep at v, (S,) over all states and without its level; `full`: sort all
+    states, not the top alone.
+    """
     common = np.empty(value.size if layout.common else 0)
-    top, span = _native.look(value, layout.discount if layout.common else 1.0, common) if value.size else (0.0, 0.0)
-    return Point(value, top, span, _ordered(layout, value, common, whole))
+    top, span = 0.0, 0.0
+    if value.size:
+        top, span = _native.look(value, layout.discount if layout.common else 1.0, common)
+    return SweepPoint(value, top, span, _ordered(layout, value, common, full))
 
 
-def _ordered(layout: Layout, value: Array, common: Array, whole: bool) -> Order:
+def _ordered(layout: Layout, value: Array, common: Array, full: bool) -> ValueOrder:
     """Sort v if unlisted states matter."""
     beyond = np.zeros(1, dtype=np.int64)
     if not (layout.common and layout.unlisted):
-        return Order(common, NONE, EMPTY, EMPTY, EMPTY, NONE, NONE, 0.0, 0.0, beyond)
-    states = in_order(value, None if whole else layout)
-    if states.size < value.size and common[states[-1]] == 0.0:  # nobody knows what comes below the highest
+        return ValueOrder(common, NONE, EMPTY, EMPTY, EMPTY, NONE, NONE, 0.0, 0.0, beyond)
+    S, states = value.size, in_order(value, None if full else layout)
+    if states.size < S and common[states[-1]] == 0.0:  # the second largest is not in the top
         states = in_order(value)
     n = states.size
-    u, sum1, sum2, below = np.empty(n), np.empty(n + 1), np.empty(n + 1), np.empty(n, dtype=np.int32)
-    second = _native.fill_order(common, states, u, sum1, sum2, below)
-    level = float(u[least(value.size) - 1]) if least(value.size) < value.size else -np.inf
-    return Order(common, states, u, sum1, sum2, places_of(states, value.size), below, second, level, beyond)
+    u, below = np.empty(n), np.empty(n, dtype=np.int32)
+    sums = np.empty(n + 1), np.empty(n + 1)
+    second = _native.fill_order(common, states, u, *sums, below)
+    level = float(u[least(S) - 1]) if least(S) < S else -np.inf
+    rank = places_of(states, S)
+    return ValueOrder(common, states, u, *sums, rank, below, second, level, beyond)
 
 
 EMPTY, NONE = np.zeros(0), np.zeros(0, dtype=np.int32)

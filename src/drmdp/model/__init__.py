@@ -1,11 +1,13 @@
-"""What is known: costs, N weighted kernels, discount, start distribution, names.
+"""Models: costs, N weighted kernels, discount, start distribution, names.
 
-A distributionally robust MDP has states s, actions a, next states t, a discount λ in [0, 1], costs c(s, a) or
-c(s, a, t), and N observed kernels ŷ_i with weights w_i. Inside the package **the agent minimises cost and nature
-maximises it**; rewards are negated here and negated back where results leave.
+A distributionally robust MDP has states s, actions a, next states t, a discount λ in [0, 1], costs
+c(s, a) or c(s, a, t), and N observed kernels ŷ_i with weights w_i. Inside the package **the agent
+minimises cost and nature maximises it**; rewards are negated here and negated back where results
+leave.
 
-An unavailable pair (s, a) is never played and its rows are never read. A terminal state has no action and a value that is given, 0 by default:
-the process ends there, so nature has nothing to move in it. Nature may still change how likely it is to be reached.
+An unavailable pair (s, a) is never played and its rows are never read. A terminal state has no
+action and a value that is given, 0 by default: the process ends there, so nature has nothing to
+move in it. Nature may still change how likely it is to be reached.
 """
 
 from __future__ import annotations
@@ -17,74 +19,87 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike, BoolArray
-from drmdp.core import by_pair, distributions, policies, spans, storage
-from drmdp.core import counts as counted
+from drmdp.core import distributions, storage
 from drmdp.core import validation as checks
 from drmdp.core.cached import cached_property
-from drmdp.core.facts import Facts, facts_of
-from drmdp.core.made import Made
-from drmdp.core.mapped import check_files
-from drmdp.core.progress import stage
-from drmdp.core.shapes import kernel_shape
 from drmdp.core.storage import Kernels
 from drmdp.core.validation import Names
 from drmdp.errors import InputError, described
-from drmdp.model.looks import notebook, shown_model
+from drmdp.io.mapped_arrays import check_files
+from drmdp.model import counts as counted
+from drmdp.model import policies, state_ranges
+from drmdp.model.constructors import ModelConstructors
+from drmdp.model.display import notebook, summary
+from drmdp.model.shapes import kernel_shape
+from drmdp.model.state_ranges import ModelFacts, facts_of
+from drmdp.ui.progress import stage
 
-HEAD = (
-    "n_actions", "n_kernels", "discount", "weights", "actions", "kernel_names", "is_sparse", "maximise", "notes", "start", "origin",
-)  # fmt: skip
-"""What a model and its head have under the same names, and what a part of it shares with it."""
+HEAD = ["n_actions", "n_kernels", "discount", "weights", "actions", "kernel_names"]
+HEAD += ["is_sparse", "maximise", "notes", "start", "origin"]
+"""Fields that a model and its head have under the same names, and that a part shares with it."""
 
 
-class Model(Made):
+class Model(ModelConstructors):
     """A Markov decision process with N observed kernels; validated once, immutable.
 
     Parameters
     ----------
     kernels : (N, S, A, S) or (S, A, S) array, or a sequence of N scipy.sparse matrices (S·A, S)
-        A shape that can be read in two ways, such as (2, 2, 2), is refused with both. Row s·A + a of a sparse matrix is the distribution of the next
-        state. Rows whose sum differs from 1 by at most 1e-9 (1e-6 if given in float32) are renormalised, and `notes` says so; the bits of all others
-        are kept. Negative numbers of at least −1e-12 are 0.
+        A shape that can be read in two ways, such as (2, 2, 2), is refused with both. Row s·A + a
+        of a sparse matrix is the distribution of the next state. Rows whose sum differs from 1 by
+        at most 1e-9 (1e-6 if given in float32) are renormalised, and `notes` says so; the bits of
+        all others are kept. Negative numbers of at least −1e-12 are 0.
     costs, rewards : (S,), (S, A) or (S, A, S) array, or a sparse (S·A, S) matrix
-        Exactly one of the two. With (S, A, S) the cost depends on the next state and nature moves it with the mass; NaN means "unknown" and is legal
-        only for transitions that no kernel has; such a model needs ``support="observed"``. So does one with a sparse matrix, which is read only where
-        some kernel has the transition (and is 0 there if it holds nothing).
+        Exactly one of the two. With (S, A, S) the cost depends on the next state and nature moves
+        it with the mass; NaN means "unknown" and is legal only for transitions that no kernel has;
+        such a model needs ``support="observed"``. So does one with a sparse matrix, which is read
+        only where some kernel has the transition (and is 0 there if it holds nothing).
     discount : float in [0, 1], or (S, A) array
-        What a cost of the next step is worth now. With 1 all costs until a terminal state count alike (`drmdp.solve` says what is solved then). One for each
-        pair, as steps of semi-Markov models take different times, is `discounts`, and `discount` then the largest.
+        What a cost of the next step is worth now. With 1 all costs until a terminal state count
+        alike (`drmdp.solve` says what is solved then). One for each pair, as steps of semi-Markov
+        models take different times, is `discounts`, and `discount` then the largest.
     weights : (N,) array, optional
-        Weights of the kernels, summing to 1, also as a mapping from names of kernels; equal by default.
+        Weights of the kernels, summing to 1, also as a mapping from names of kernels; equal by
+        default.
     initial : (S,) array or mapping from state to probability, optional
         Start distribution; uniform by default. Used only for averages over states.
     states, actions : sequences of names, optional
-        Distinct and hashable: strings, numbers, tuples of them, which files keep, or what files keep as its `repr`; 0, 1, 2, … by default.
+        Distinct and hashable: strings, numbers, tuples of them, which files keep, or what files
+        keep as its `repr`; 0, 1, 2, … by default.
     available : (S, A) bool array or mapping from state to the actions it has, optional
         All by default; in a mapping, states not mentioned have all actions.
-    terminal : (S,) bool array, collection of state names, or mapping from state to a final cost (reward), optional
+    terminal : (S,) bool array, state names, or mapping from state to final cost (reward), optional
         Where the process ends, with value 0 or the one given; nowhere by default.
     dtype : float64 or float32, optional
-        How kernels are stored; arithmetic is in float64 always. float32 halves the memory; rows are then the rounded ones, divided by their sum.
+        How kernels are stored; arithmetic is in float64 always. float32 halves the memory; rows are
+        then the rounded ones, divided by their sum.
     kernel_names : sequence of N names, optional
-        Where each kernel comes from: a year, a machine, a hospital. Distinct names; 0, 1, 2, … by default.
+        Where each kernel comes from: a year, a machine, a hospital. Distinct names; 0, 1, 2, … by
+        default.
     sojourn : number, (S,) or (S, A) array, optional
         How long a step lasts on average, whatever comes next; 1 by default. Averages are then per
-        unit of time, and `Solution.time` is a time; `discount` alone tells what later costs are worth.
+        unit of time, and `Solution.time` is a time; `discount` alone tells what later costs are
+        worth.
     notes : sequence of texts
-        What was assumed on the way to this model. They go where the model goes: files, reports, summaries.
+        What was assumed on the way to this model. They go where the model goes: files, reports,
+        summaries.
     counts : (S, A, S) or (N, S, A, S) array, or sparse (S·A, S) matrices, optional
-        How often each transition was seen, all kernels together or by kernel: what the kernels rest on. Results tell on how many observations a decision
-        rests; the decision problem, and so `fingerprint`, does not depend on them.
+        How often each transition was seen, all kernels together or by kernel: what the kernels rest
+        on. Results tell on how many observations a decision rests; the decision problem, and so
+        `fingerprint`, does not depend on them.
     normalize : bool
-        Scale every row to sum to 1, for tables with few digits and for probabilities that were float32 once. Negative numbers of at least −1e-9 are
-        then 0. A note tells the largest correction.
+        Scale every row to sum to 1, for tables with few digits and for probabilities that were
+        float32 once. Negative numbers of at least −1e-9 are then 0. A note tells the largest
+        correction.
 
     Attributes
     ----------
     start : str or None
-        Where `initial` comes from, in words such as "as the 20 episodes began"; None if nobody said.
+        Where `initial` comes from, in words such as "as the 20 episodes began"; None if nobody
+        said.
     origin : dict or None
-        How `drmdp.estimate` made the model of a log, which `drmdp redo` repeats; our files keep it, and `fingerprint` does not depend on it.
+        How `drmdp.estimate` made the model of a log, which `drmdp redo` repeats; our files keep it,
+        and `fingerprint` does not depend on it.
 
     Examples
     --------
@@ -143,51 +158,37 @@ class Model(Made):
         sojourn: ArrayLike = None,
     ) -> None:
         if (costs is None) == (rewards is None):
-            raise InputError(f"give exactly one of costs and rewards, got {'neither' if costs is None else 'both'}")
-        given = costs if rewards is None else rewards
+            count = "neither" if costs is None else "both"
+            raise InputError(f"give exactly one of costs and rewards, got {count}")
         others = {"costs": costs, "rewards": rewards, "available": available, "actions": actions}
         others |= {"kernel_names": kernel_names, "weights": weights}
         source, N, S, A, row_sum_tol = kernel_shape(kernels, others)
-        state_names, action_names = checks.names_of("states", states, S), checks.names_of("actions", actions, A)
-        labels = distributions.Labels(checks.names_of("kernel_names", kernel_names, N), state_names, action_names)
-        end, ends = checks.terminal_of(terminal, state_names)
-        open_pairs = checks.available_flags(available, state_names, action_names) & ~end[:, None]
-        spans.check_open(open_pairs, end, labels)
+        labels = distributions.labels_of((S, A, N), states, actions, kernel_names)
+        end, ends, open_pairs = state_ranges.open_pairs_of(terminal, available, labels)
         slack = storage.NEGATIVE_NORMALIZED if normalize else storage.NEGATIVE
         blocks = storage.compressed(source, open_pairs, slack)
-        scaled = distributions.Scaled(normalize)
+        scaled = distributions.RowScaling(normalize)
         blocks = distributions.check(blocks, open_pairs, labels, row_sum_tol, scaled)
         if dtype is not None:
             blocks = blocks.astype(checks.storage_dtype(dtype))
-        largest, each = by_pair.discounts_of(discount, open_pairs, labels)
+        largest, each = checks.discounts_of(discount, open_pairs, labels)
         self._set(
             **{"n_states": S, "n_actions": A, "n_kernels": N, "first": 0, "n_next": S},
             **{"discount": largest, "discounts": each},
             weights=checks.distribution("weights", weights, labels.kernels, "kernel"),
-            initial=checks.distribution("initial", initial, state_names, "state"),
-            states=state_names,
-            actions=action_names,
-            available=open_pairs,
-            **{"terminal": end, "ends": ends if ends is None or rewards is None else 0.0 - ends},
-            sojourn=by_pair.sojourn_of(sojourn, open_pairs, labels),
-            kernel_names=labels.kernels,
-            _blocks=blocks,
-            is_sparse=blocks.is_sparse,
-            maximise=rewards is not None,
+            initial=checks.distribution("initial", initial, labels.states, "state"),
+            **{"states": labels.states, "actions": labels.actions, "kernel_names": labels.kernels},
+            **{"available": open_pairs, "terminal": end},
+            ends=ends if ends is None or rewards is None else 0.0 - ends,
+            sojourn=checks.sojourn_of(sojourn, open_pairs, labels),
+            **{"_blocks": blocks, "is_sparse": blocks.is_sparse, "maximise": rewards is not None},
             notes=(*checks.notes_of(notes), *scaled.note),
-            start=None,
-            origin=None,
+            **{"start": None, "origin": None},
             _counts=counted.counts_of(counts, S, S, labels, blocks.is_sparse),
         )
-        name = "costs" if rewards is None else "rewards"
-        value = checks.costs_of(name, given, blocks, open_pairs, self.discount, labels)
+        name, prices = ("costs", costs) if rewards is None else ("rewards", rewards)
+        value = checks.costs_of(name, prices, blocks, open_pairs, self.discount, labels)
         self._set(_costs=0.0 - value if self.maximise else value)  # never −0.0
-
-    @classmethod
-    def _of_events(cls, given: dict[str, Any]) -> Any:
-        from drmdp.model.make import build
-
-        return build(given)
 
     def _set(self, **fields: Any) -> None:
         for name, value in fields.items():
@@ -196,7 +197,7 @@ class Model(Made):
             object.__setattr__(self, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy needs; what was derived is derived again."""
+        """The fields; derived arrays are derived again."""
         return {name: getattr(self, name) for name in Model.__annotations__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -215,13 +216,16 @@ class Model(Made):
 
     @property
     def blocks(self) -> Kernels:
-        """The probabilities as they are stored; if they or the costs are in files, these must be the files that were read."""
+        """The probabilities as they are stored; if they or the costs are in files, these must be
+        the files that were read.
+        """
         self.check_unchanged()
         return self._blocks
 
     def check_unchanged(self) -> None:
         """Raise an error if a file that holds arrays of this model is not what it was."""
-        check_files(self.kept, self._blocks.data, self._costs, None if self._counts is None else self._counts.data)
+        counts = None if self._counts is None else self._counts.data
+        check_files(self.cache, self._blocks.data, self._costs, counts)
 
     @cached_property
     def mean(self) -> Array:
@@ -231,8 +235,8 @@ class Model(Made):
         return mean
 
     @cached_property
-    def kept(self) -> dict[Any, Any]:
-        """What others derived from this model, kept as long as it is."""
+    def cache(self) -> dict[Any, Any]:
+        """Layouts, support sizes and the like, derived from this model; they live as long as it."""
         return {}
 
     @property
@@ -246,26 +250,29 @@ class Model(Made):
         return distributions.Labels(self.kernel_names, self.states, self.actions)
 
     @property
-    def head(self) -> spans.Head:
-        """What does not grow with the number of states."""
-        return spans.Head.of(self, dtype=self._blocks.data.dtype, costs=self._costs.ndim)
+    def head(self) -> state_ranges.Head:
+        """The part whose size does not depend on the number of states."""
+        return state_ranges.Head.of(self, dtype=self._blocks.data.dtype, costs=self._costs.ndim)
 
     def _changed(self, **fields: Any) -> Model:
-        kept = {name: getattr(self, name) for name in Model.__annotations__}
+        same = {name: getattr(self, name) for name in Model.__annotations__}
         if "mean" in self.__dict__ and not {"_blocks", "weights"} & fields.keys():
-            kept["mean"] = self.mean
-        return assembled(**kept | fields)
+            same["mean"] = self.mean
+        return assembled(**same | fields)
 
-    def span(self, lo: int, hi: int) -> spans.Span:
+    def span(self, lo: int, hi: int) -> state_ranges.Span:
         """The states lo … hi − 1."""
-        others = ("_costs", "available", "terminal", "initial", "_counts", *spans.OPTIONAL)
-        return spans.Span(0, self.states, self.blocks, *(getattr(self, name) for name in others)).part(lo, hi)
+        names = ("_costs", "available", "terminal", "initial", "_counts", *state_ranges.OPTIONAL)
+        arrays = (getattr(self, name) for name in names)
+        return state_ranges.Span(0, self.states, self.blocks, *arrays).part(lo, hi)
 
-    # ------------------------------------------------------------------ what the user gave
+    # ------------------------------------------------------------------ data
 
     @property
     def costs(self) -> Any:
-        """Costs, or negated rewards, (S, A); (S, A, S) or sparse (S·A, S) when they depend on the next state."""
+        """Costs, or negated rewards, (S, A); (S, A, S) or sparse (S·A, S) when they depend on the
+        next state.
+        """
         return self._blocks.matrix(self._costs) if self._costs.ndim == 1 else self._costs
 
     @property
@@ -276,7 +283,9 @@ class Model(Made):
 
     @property
     def kernels(self) -> Any:
-        """The N kernels, (N, S, A, S) or a list of N sparse (S·A, S) matrices; unavailable rows are zero."""
+        """The N kernels, (N, S, A, S) or a list of N sparse (S·A, S) matrices; unavailable rows are
+        zero.
+        """
         if not self.is_sparse:
             return np.ascontiguousarray(self.blocks.dense(0, self.n_states).transpose(2, 0, 1, 3))
         blocks = self.blocks
@@ -291,17 +300,23 @@ class Model(Made):
 
     @property
     def counts(self) -> Any:
-        """How often each transition was seen, in the shape in which kernels are given; one table if it is of all kernels together, None if unknown."""
+        """Counts of observed transitions, in a shape of `kernels`; one table for all kernels
+        together, None if unknown.
+        """
         self.check_unchanged()
-        return None if self._counts is None else counted.shown(self._counts)
+        return None if self._counts is None else counted.tables_of(self._counts)
 
     @cached_property
     def pair_counts(self) -> Array | None:
-        """How many transitions were seen of each pair, all kernels together, (S, A); None if unknown."""
+        """Observed transitions of each pair, all kernels together, (S, A); None if unknown."""
         self.check_unchanged()
-        return None if self._counts is None else counted.pair_totals(self._counts).reshape(self.available.shape)
+        if self._counts is None:
+            return None
+        totals = self._counts.sums().reshape(*self.available.shape, -1).sum(axis=2)
+        totals.setflags(write=False)
+        return np.asarray(totals)
 
-    # ------------------------------------------------------------------ what the operators need
+    # ------------------------------------------------------------------ for the operators
 
     @property
     def next_costs(self) -> bool:
@@ -320,47 +335,53 @@ class Model(Made):
 
     @property
     def factor(self) -> Any:
-        """What values of next states are multiplied with: a number, or one for each pair, (S, A)."""
+        """Discount of values of next states: a number, or one for each pair, (S, A)."""
         return self.discount if self.discounts is None else self.discounts
 
     @property
-    def own(self) -> slice:
-        """Where the states of this model are among all."""
+    def place(self) -> slice:
+        """The states of this model among all."""
         return slice(self.first, self.first + self.n_states)
 
     @cached_property
-    def facts(self) -> Facts:
-        """Extremes and sums over the available pairs, of the whole model in a part of it."""
+    def facts(self) -> ModelFacts:
+        """Extremes and sums over the available pairs; those of the full model in a part of it."""
         return facts_of(self)
 
     @property
     def choices(self) -> Any:
-        """How many next states kernels of positive weight have for each pair, (S, A)."""
+        """Number of next states that kernels of positive weight have for each pair, (S, A)."""
         pairs = np.repeat(np.arange(self.available.size), self.blocks.lengths)
-        seen = self.blocks.seen(self.weights)
-        return np.bincount(pairs[seen], minlength=self.available.size).reshape(self.available.shape)
+        observed = pairs[self.blocks.observed(self.weights)]
+        return np.bincount(observed, minlength=self.available.size).reshape(self.available.shape)
 
     def mean_matrix(self) -> tuple[Any, Array | None]:
-        """The mean kernel, sparse (S·A, S); costs that go with it, (S, A), where they do not follow from those of the transitions."""
+        """The mean kernel, sparse (S·A, S); costs that go with it, (S, A), where they do not follow
+        from those of the transitions.
+        """
         return self.blocks.matrix(self.mean), None
 
     def part(self, lo: int, hi: int) -> Model:
-        """The states lo … hi − 1 with their transitions to all states: what a worker has. It has the facts of the whole model."""
+        """The states lo … hi − 1 with their transitions to all states, for a worker; with the facts
+        of the full model.
+        """
         part = of_span(self.head, self.span(lo, hi))
         part._set(facts=self.facts)
         return part
 
     def stakes(self, value: Array, start: int, stop: int) -> Array:
-        """Stakes z = c(s, a, t) + λ v(t) for the states start … stop − 1, (n, A, S); NaN where the cost is unknown."""
-        future = self.discount * value if self.discounts is None else self.discounts[start:stop, :, None] * value
+        """Stakes z = c(s, a, t) + λ v(t) for the states start … stop − 1, (n, A, S); NaN where the
+        cost is unknown.
+        """
+        each = self.discounts
+        future = self.discount * value if each is None else each[start:stop, :, None] * value
         if self._costs.ndim == 2:
             return np.asarray(self._costs[start:stop, :, None] + future)
         if self._costs.ndim == 3:
             return np.asarray(self._costs[start:stop] + future)
         z = np.full((stop - start, self.n_actions, self.n_states), np.nan)
-        lo, hi = self._blocks.indptr[start * self.n_actions], self._blocks.indptr[stop * self.n_actions]
-        mask = self._blocks.mask(start, stop)
-        z[mask] = self._costs[lo:hi]
+        lo, hi = self._blocks.indptr[[start * self.n_actions, stop * self.n_actions]]
+        z[self._blocks.mask(start, stop)] = self._costs[lo:hi]
         return z + future
 
     def listed_costs(self) -> Array:
@@ -372,7 +393,7 @@ class Model(Made):
         return np.asarray(flat[pair, self._blocks.indices])
 
     def observed(self, start: int, stop: int) -> BoolArray:
-        """Which next states some kernel with positive weight reaches, (n, A, S)."""
+        """Flags of the next states that kernels of positive weight reach, (n, A, S)."""
         if (self.weights > 0).all():
             return self._blocks.mask(start, stop)
         return np.asarray((self.blocks.dense(start, stop)[:, :, self.weights > 0] > 0).any(axis=2))
@@ -383,25 +404,29 @@ class Model(Made):
         Parameters
         ----------
         policy : array, mapping, frame or result
-            (S, A) probabilities, (S,) action numbers, a mapping from every state that is not terminal to an action or to a mapping from actions to
-            probabilities, a table with the columns state, action and probability, or what has a policy, such as a `Solution`.
+            (S, A) probabilities, (S,) action numbers, a mapping from every state that is not
+            terminal to an action or to a mapping from actions to probabilities, a table with the
+            columns state, action and probability, or what has a policy, such as a `Solution`.
+            Where one of `drmdp.reach` has ended, all available actions are alike.
         """
         return policies.checked(self, policy)
 
-    # ------------------------------------------------------------------ looks
+    # ------------------------------------------------------------------ size, identity, display
 
     @property
     def nbytes(self) -> int:
         """Bytes held in arrays."""
-        held = (self._costs, self.weights, self.initial, self.available, self.terminal)
-        known = 8 * int(self._blocks.indices.size) + (0 if self._counts is None else self._counts.nbytes)
-        return self._blocks.nbytes + known + sum(array.nbytes for array in held)
+        arrays: list[Any] = [self._blocks, self._costs, self.weights, self.initial, self.available]
+        arrays += [self.terminal] if self._counts is None else [self.terminal, self._counts]
+        return int(8 * self._blocks.indices.size + sum(array.nbytes for array in arrays))
 
     @cached_property
     @stage("hashing the model")
     def fingerprint(self) -> str:
-        """Hash of everything that defines the problem, names included, notes and counts not; equal models, and only they, share it."""
-        return spans.fingerprint(self.head, spans.digests(self, 0, self.n_states))
+        """Hash of everything that defines the problem, names included, notes and counts not; equal
+        models, and only they, share it.
+        """
+        return state_ranges.fingerprint(self.head, state_ranges.digests(self, 0, self.n_states))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Model) and self.fingerprint == other.fingerprint
@@ -410,10 +435,10 @@ class Model(Made):
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        return shown_model(self)
+        return summary(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """A table for notebooks."""
         return notebook(self)
 
 
@@ -430,7 +455,7 @@ def check_model(given: Any, name: str = "model") -> None:
 
 
 def changed(model: Model, **fields: Any) -> Model:
-    """The same model with other fields, which are not checked: what makes them knows what it does."""
+    """The same model with other fields, which are not checked."""
     return model._changed(**fields)
 
 
@@ -441,10 +466,10 @@ def assembled(**fields: Any) -> Model:
     return model
 
 
-def of_span(head: spans.Head, span: spans.Span) -> Model:
+def of_span(head: state_ranges.Head, span: state_ranges.Span) -> Model:
     """The model of checked states: of all, or a part of one."""
-    own = {name: getattr(head, name) for name in HEAD} | {name: getattr(span, name) for name in spans.OPTIONAL}
-    return assembled(
-        n_states=len(span), first=span.first, n_next=head.n_states, initial=span.initial, states=span.names, available=span.available,
-        terminal=span.terminal, _blocks=span.blocks, _costs=span.costs, _counts=span.counts, **own,
-    )  # fmt: skip
+    fields = {name: getattr(head, name) for name in HEAD}
+    names = ("first", "initial", "available", "terminal", *state_ranges.OPTIONAL)
+    fields |= {name: getattr(span, name) for name in names}
+    fields |= {f"_{name}": getattr(span, name) for name in ("blocks", "costs", "counts")}
+    return assembled(n_states=len(span), n_next=head.n_states, states=span.names, **fields)

@@ -1,7 +1,8 @@
 """Pictures of models, solutions and radius paths, in one style.
 
-Each function draws on the axes it is given, or on new ones, and returns them. They need matplotlib (``pip install '.[plot]'`` in a clone), which is
-imported when the first picture is drawn. Names of states and actions are drawn as they are, never read as mathematics.
+Each function draws on the axes it is given, or on new ones, and returns them. They need matplotlib
+(``pip install '.[plot]'`` in a clone), which is imported when the first picture is drawn. Names of
+states and actions are drawn as they are, never read as mathematics.
 
 Examples
 --------
@@ -16,18 +17,39 @@ Examples
 """
 
 from drmdp.plot.curves import choice, convergence, radius, sets
-from drmdp.plot.doubt import measure_next, prices
 from drmdp.plot.maps import map
-from drmdp.plot.nature import kernel, transitions
-from drmdp.plot.outcomes import acceptability_curve, cost_effectiveness
+from drmdp.plot.nature import kernel, measure_next, prices, transitions
 from drmdp.plot.plans import plan
-from drmdp.plot.sensitivity import acceptability, over_kernels, shares, tornado
+from drmdp.plot.sensitivity import (
+    acceptability,
+    acceptability_curve,
+    cost_effectiveness,
+    over_kernels,
+    shares,
+    tornado,
+)
 from drmdp.plot.states import policy, values
 
 __all__ = [
-    "acceptability", "acceptability_curve", "choice", "convergence", "cost_effectiveness", "kernel", "map", "measure_next", "over_kernels",
-    "plan", "policy", "prices", "radius", "sets", "shares", "tornado", "transitions", "values",
-]  # fmt: skip
+    "acceptability",
+    "acceptability_curve",
+    "choice",
+    "convergence",
+    "cost_effectiveness",
+    "kernel",
+    "map",
+    "measure_next",
+    "over_kernels",
+    "plan",
+    "policy",
+    "prices",
+    "radius",
+    "sets",
+    "shares",
+    "tornado",
+    "transitions",
+    "values",
+]
 
 
 def __dir__() -> list[str]:

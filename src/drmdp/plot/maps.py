@@ -1,7 +1,8 @@
 """States that are places: what is done in each, or what it is worth, where it lies.
 
-Coordinates are whole numbers on a grid, row and column, the first row on top: a cell for each state. Other numbers are x to the right and y upwards: a
-point for each state. Two states at one place are refused. Actions that are called by a direction are arrows as long as they are likely.
+Coordinates are whole numbers on a grid, row and column, the first row on top: a cell for each
+state. Other numbers are x to the right and y upwards: a point for each state. Two states at one
+place are refused. Actions that are called by a direction are arrows as long as they are likely.
 """
 
 from __future__ import annotations
@@ -14,28 +15,29 @@ from drmdp._typing import Array, ArrayLike
 from drmdp.core.names import coordinates as in_names
 from drmdp.core.validation import numbers
 from drmdp.errors import InputError, shown
-from drmdp.plot._axes import WIDTH, axes, kind, model_of, side
+from drmdp.plot._axes import WIDTH, axes, bar, kind, model_of, side
 from drmdp.plot.plans import GREY, colours, palette_legend
-from drmdp.plot.states import COLOURS, bar
 from drmdp.plot.style import BLACK
 from drmdp.solution import HorizonSolution, Solution, check_solution
 
+COLOURS = "cividis"
 SPARSE = 4
 """A grid may have so many cells for each state."""
 ARROWS = 900
 """In more states they could not be seen."""
-WAYS = {
-    "left": (0, -1), "right": (0, 1), "up": (-1, 0), "down": (1, 0),
-    "west": (0, -1), "east": (0, 1), "north": (-1, 0), "south": (1, 0),
-}  # fmt: skip
+ARROW: Any = {"angles": "xy", "scale_units": "xy", "scale": 1, "color": BLACK, "width": 0.006}
+ARROW |= {"headwidth": 5, "headlength": 5, "headaxislength": 4.5, "minshaft": 1.8, "minlength": 0}
+ARROW |= {"edgecolor": "white", "linewidth": 0.5}
+WAYS = {"left": (0, -1), "right": (0, 1), "up": (-1, 0), "down": (1, 0)}
+WAYS |= dict(zip(("west", "east", "north", "south"), WAYS.values(), strict=True))
 """Directions as rows and columns."""
 
 
 class Places(NamedTuple):
-    """Where states are."""
+    """Coordinates of states."""
 
     at: Array  # (S, 2)
-    axes: tuple[str, str]  # what the two numbers are called
+    axes: tuple[str, str]  # names of the two numbers
     grid: bool
 
     @property
@@ -52,17 +54,20 @@ def map(
     ax: Any = None,
     stage: int | str = 0,
 ) -> Any:
-    """States where they lie, coloured by what is done there, or by what it is worth; returns the axes.
+    """States where they lie, coloured by what is done there, or by what it is worth; returns the
+    axes.
 
     Parameters
     ----------
     solution : Solution or HorizonSolution
-        What `drmdp.solve` or `drmdp.finite_horizon` found.
+        The result of `drmdp.solve` or `drmdp.finite_horizon`.
     coordinates : (S, 2), or a shape (rows, columns), optional
-        Whole numbers are rows, from the top, and columns of a grid; other numbers are x and y. A shape stands for a grid whose states are numbered row by row,
-        as in gymnasium: ``env.unwrapped.desc.shape``. By default the two numbers that states are named by.
+        Whole numbers are rows, from the top, and columns of a grid; other numbers are x and y. A
+        shape stands for a grid whose states are numbered row by row, as in gymnasium:
+        ``env.unwrapped.desc.shape``. By default the two numbers that states are named by.
     by : "policy" or "values"
-        Colours are the likeliest actions, fainter where the policy draws, or the certified worst-case values.
+        Colours are the likeliest actions, fainter where the policy draws, or the certified
+        worst-case values.
     ax : matplotlib axes, optional
         Where to draw; new ones by default.
     stage : int or str
@@ -73,9 +78,8 @@ def map(
         raise InputError(f'by: expected "policy" or "values", got {shown(by)}')
     places = places_of(solution.states, coordinates)
     if places is None:
-        raise InputError(
-            "coordinates: states are not named by two numbers each; give (S, 2) numbers, or the shape (rows, columns) of a grid"
-        )
+        cure = "give (S, 2) numbers, or the shape (rows, columns) of a grid"
+        raise InputError(f"coordinates: states are not named by two numbers each; {cure}")
     x, y = places.xy
     with axes(ax, _height(places)) as ax:
         if by == "policy":
@@ -87,7 +91,8 @@ def map(
             bar(ax, image, noun if noun == "value" else f"{side(solution)}-case {noun}")
         if places.grid and len(x) <= ARROWS:
             _arrows(ax, solution.actions, policy, x, y)
-        ax.set(ylabel=places.axes[0 if places.grid else 1], xlabel=places.axes[1 if places.grid else 0])
+        ylabel, xlabel = places.axes if places.grid else places.axes[::-1]
+        ax.set(ylabel=ylabel, xlabel=xlabel)
         for axis in (ax.xaxis, ax.yaxis) if places.grid else ():
             axis.get_major_locator().set_params(integer=True)
         ax.grid(False)
@@ -95,7 +100,7 @@ def map(
 
 
 def _of(solution: Any, stage: int | str) -> tuple[Array, Array, str]:
-    """Policy, values and what they are of a solution, or of a stage of a plan."""
+    """Policy, values and their noun, of a solution or of a stage of a plan."""
     if isinstance(solution, HorizonSolution):
         t = solution._number(stage)
         return solution.policy[t], solution.value[t], solution.noun
@@ -109,37 +114,36 @@ def places_of(states: Any, coordinates: ArrayLike = None) -> Places | None:
     """Where states are, as given or as their names say; None if they do not."""
     S = len(states)
     if coordinates is None:
-        found = in_names(states, [0])  # the others are not read if there is nothing to find
-        found = found if found is None or found[0].shape[1] != 2 else in_names(states, range(S))
-        if found is None or found[0].shape[1] != 2:
-            return None
-        at, axes = found[0], tuple(found[1])
+        for known in ([0], range(S)):  # the others are not read if the first has no place
+            parts = in_names(states, known)
+            if parts is None or parts[0].shape[1] != 2:
+                return None
+        at, axes = parts[0], tuple(parts[1])  # type: ignore[index]
     else:
         at, axes = numbers("coordinates", coordinates), ("x1", "x2")
         if at.shape == (2,) and (at >= 1).all() and (at == np.round(at)).all():
             if at.prod() != S:
-                raise InputError(
-                    f"coordinates: a grid of {at[0]:g} × {at[1]:g} has {at.prod():g} places, the model {S:,} states"
-                )
-            at, axes = np.stack(np.divmod(np.arange(S), int(at[1])), axis=1).astype(float), ("row", "column")
+                grid = f"a grid of {at[0]:g} × {at[1]:g} has {at.prod():g} places"
+                raise InputError(f"coordinates: {grid}, the model {S:,} states")
+            at = np.stack(np.divmod(np.arange(S), int(at[1])), axis=1).astype(float)
+            axes = "row", "column"
     if at.shape != (S, 2) or not np.isfinite(at).all():
-        raise InputError(
-            f"coordinates: expected {S:,} pairs of finite numbers, or the shape of a grid, got {shown(coordinates)}"
-        )
+        expected = f"{S:,} pairs of finite numbers, or the shape of a grid"
+        raise InputError(f"coordinates: expected {expected}, got {shown(coordinates)}")
     order = np.lexsort(at.T)
     double = np.flatnonzero((np.diff(at[order], axis=0) == 0).all(axis=1))
     if double.size and coordinates is None:
         return None  # other parts of the names tell them apart
     if double.size:
-        one, other = sorted(order[double[0] : double[0] + 2].tolist())
-        raise InputError(
-            f"coordinates: states {shown(states[one])} and {shown(states[other])} are both at {at[one, 0]:g}, {at[one, 1]:g}"
-        )
-    return Places(at, axes, _is_grid(at))  # type: ignore[arg-type]
+        pair = sorted(order[double[0] : double[0] + 2].tolist())
+        names, (x, y) = " and ".join(shown(states[s]) for s in pair), at[pair[0]]
+        raise InputError(f"coordinates: states {names} are both at {x:g}, {y:g}")
+    return Places(at, axes, _is_grid(at))
 
 
 def _is_grid(at: Array) -> bool:
-    return bool((at == np.round(at)).all() and np.prod(np.ptp(at, axis=0) + 1) <= SPARSE * len(at) + 100)
+    cells = np.prod(np.ptp(at, axis=0) + 1)
+    return bool((at == np.round(at)).all() and cells <= SPARSE * len(at) + 100)
 
 
 def _height(places: Places) -> float:
@@ -151,10 +155,10 @@ def _draw(ax: Any, places: Places, cells: Array) -> Any:
     """Cells or points of values (S,) or colours (S, 4)."""
     x, y = places.xy
     if not places.grid:
-        look: Any = {"cmap": COLOURS} if cells.ndim == 1 else {}
-        size = float(np.clip(20_000 / len(x), 3, 60))
         edge = 0.0 if len(x) > ARROWS else 0.6  # dark points are seen on dark ground, too
-        return ax.scatter(x, y, c=cells, s=size, linewidths=edge, edgecolors=GREY, rasterized=not edge, **look)
+        look: Any = {"linewidths": edge, "edgecolors": GREY, "rasterized": not edge}
+        look |= {"cmap": COLOURS} if cells.ndim == 1 else {}
+        return ax.scatter(x, y, c=cells, s=float(np.clip(20_000 / len(x), 3, 60)), **look)
     low = places.at.min(axis=0).astype(int)
     high, wide = (np.ptp(places.at, axis=0) + 1).astype(int)
     image = np.full((high, wide, *cells.shape[1:]), np.nan if cells.ndim == 1 else 0.0)
@@ -170,7 +174,4 @@ def _arrows(ax: Any, actions: Any, policy: Array, x: Array, y: Array) -> None:
         if down or right:
             played = policy[:, a] > 0.02
             long = 0.4 * policy[played, a]
-            ax.quiver(
-                x[played], y[played], right * long, down * long, angles="xy", scale_units="xy", scale=1, color=BLACK,
-                width=0.006, headwidth=5, headlength=5, headaxislength=4.5, minshaft=1.8, minlength=0, edgecolor="white", linewidth=0.5,
-            )  # fmt: skip
+            ax.quiver(x[played], y[played], right * long, down * long, **ARROW)

@@ -1,63 +1,76 @@
-"""What nature did to the kernels."""
+"""Changes of transitions by nature, prices of doubt, and where data would help."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from drmdp import policies
-from drmdp._typing import IntArray
+from drmdp._typing import Array, IntArray
 from drmdp.core.compact import MeanKernel
+from drmdp.core.validation import integer
 from drmdp.model import Model
-from drmdp.plot._axes import COLUMNS, ROWS, axes, label, legend, needed, side, ticks, turn, upright
-from drmdp.plot.states import bar
-from drmdp.plot.style import CELLS, ORANGE, RED, fading
-from drmdp.policies.bent import NOTHING
-from drmdp.solution import Solution
+from drmdp.plot._axes import (
+    COLUMNS,
+    ROWS,
+    axes,
+    check,
+    heat_map,
+    kind,
+    label,
+    legend,
+    most_first,
+    needed,
+    side,
+    ticks,
+    upright,
+)
+from drmdp.plot.style import BLUE, CELLS, GREEN, ORANGE, RED, fading, ink, numbers
+from drmdp.policies.values import NOTHING, known_model
+from drmdp.radius import Measurements
+from drmdp.solution import HorizonSolution, Solution, check_solution
+from drmdp.solution.rows import in_words
 
+BESIDE: Any = {"textcoords": "offset points", "va": "center"}
+APART = 0.01
+"""Prices of more and of less doubt that differ by a smaller share are one."""
 VISITED = 100
 """In larger models, transitions are searched in the states visited most."""
 
 
 def kernel(solution: Solution, model: Model | None = None, ax: Any = None) -> Any:
-    """Heat map of how nature changed the transitions of the policy: worst-case minus mean kernel; returns the axes.
+    """Heat map of how nature changed the transitions of the policy: worst-case minus mean kernel;
+    returns the axes.
 
-    Of many states so many are shown, beginning with the one that is visited most, as fit with all next states whose probabilities change.
+    Of many states so many are shown, beginning with the one that is visited most, as fit with all
+    next states whose probabilities change.
 
     Parameters
     ----------
     solution : Solution
-        What `drmdp.solve` found.
+        The result of `drmdp.solve`.
     model : Model, optional
         For a solution that was loaded, which does not hold it.
     ax : matplotlib axes, optional
         Where to draw; new ones by default.
     """
-    found = needed(solution, model)
-    change, rows, columns = _fitting(solution, found)
-    names, nexts = ([label(found.states[int(s)]) for s in states] for states in (rows, columns))
-    S, left = found.n_states, np.unique(change.indices).size - columns.size
+    model = needed(solution, model)
+    change, rows, columns = _fitting(solution, model)
+    names, nexts = ([label(model.states[int(s)]) for s in states] for states in (rows, columns))
+    S, others = model.n_states, np.unique(change.indices).size - columns.size
     with axes(ax, 1.4 + 0.19 * max(rows.size, 3) + upright(nexts)) as ax:
         most = float(abs(change).max()) or 1.0
-        cells = change[:, columns].toarray()
-        image = ax.imshow(
-            cells, aspect="auto", cmap=fading(CELLS[3], CELLS[0]), vmin=-most, vmax=most, interpolation="nearest"
-        )
-        ticks(ax.yaxis, names)
-        ticks(ax.xaxis, nexts)
-        turn(ax, nexts)
-        where = (
-            f", the {columns.size} that change most; {left:,} more do"
-            if left > 0
-            else ", all that change"
-            if S > COLUMNS
-            else ""
-        )
-        ax.set(xlabel=f"next state{where}", ylabel=f"from, {rows.size} of {S:,} states" if rows.size < S else "from")
-        ax.grid(False)
-        bar(ax, image, "change of probability")
+        look: Any = {"cmap": fading(CELLS[3], CELLS[0]), "vmin": -most, "vmax": most}
+        heat_map(ax, change[:, columns].toarray(), names, nexts, "change of probability", **look)
+        which = ", all that change" if S > COLUMNS else ""
+        if others > 0:
+            which = f", the {columns.size} that change most; {others:,} more do"
+        ylabel = f"from, {rows.size} of {S:,} states" if rows.size < S else "from"
+        ax.set(xlabel=f"next state{which}", ylabel=ylabel)
     return ax
 
 
@@ -66,42 +79,41 @@ def _fitting(solution: Solution, model: Model) -> tuple[Any, IntArray, IntArray]
     S = model.n_states
     if S <= COLUMNS:
         return moved(solution, model, np.arange(S)), np.arange(S), np.arange(S)
-    order = np.argsort(-np.where(model.terminal, -1.0, policies.visits(model, solution.policy)), kind="stable")[:ROWS]
+    visits = np.where(model.terminal, -1.0, policies.visits(model, solution.policy))
+    order = np.argsort(-visits, kind="stable")[:ROWS]
     change = moved(solution, model, order)
-    seen: set[int] = set()
-    n = 0
-    for n in range(order.size):
-        seen.update(change.indices[change.indptr[n] : change.indptr[n + 1]].tolist())
-        if len(seen) > COLUMNS:
+    nexts: set[int] = set()
+    n = order.size
+    for k in range(n):
+        nexts.update(change.indices[change.indptr[k] : change.indptr[k + 1]].tolist())
+        if len(nexts) > COLUMNS:
+            n = max(k, 1)
             break
-    else:
-        n = order.size
-    n = max(n, 1)
     place = np.argsort(order[:n])
     change = change[place]
     total = np.asarray(abs(change).sum(axis=0)).ravel()
-    columns = np.sort(np.argsort(-total, kind="stable")[: min(COLUMNS, max(int((total > 0).sum()), 1))])
-    return change, order[:n][place], columns
+    return change, order[:n][place], most_first(total, COLUMNS)
 
 
 def moved(solution: Solution, model: Model, states: IntArray) -> Any:
-    """Change of the probability to go from some states to any under the policy, a sparse (n, S)."""
-    mean, A = model.blocks.matrix(model.mean), model.n_actions
+    """Change of transition probabilities from n states under the policy, a sparse (n, S)."""
+    mean, A, kernel = model.blocks.matrix(model.mean), model.n_actions, solution.kernel
     rows = []
     for s in states.tolist():
-        worst = solution.kernel.rows(s) if isinstance(solution.kernel, MeanKernel) else solution.kernel[s]
+        worst = kernel.rows(s) if isinstance(kernel, MeanKernel) else kernel[s]
         off = solution.policy[s] @ (worst - mean[s * A : (s + 1) * A].toarray())
         rows.append(sparse.csr_array(np.where(np.abs(off) > NOTHING, off, 0.0)[None]))
     return sparse.vstack(rows, format="csr")
 
 
 def transitions(solution: Solution, model: Model | None = None, n: int = 12, ax: Any = None) -> Any:
-    """The n played transitions that nature bent most: probability in the mean kernel and in the worst case; returns the axes.
+    """The n played transitions that nature bent most: probability in the mean kernel and in the
+    worst case; returns the axes.
 
     Parameters
     ----------
     solution : Solution
-        What `drmdp.solve` found.
+        The result of `drmdp.solve`.
     model : Model, optional
         For a solution that was loaded, which does not hold it.
     n : int
@@ -109,12 +121,12 @@ def transitions(solution: Solution, model: Model | None = None, n: int = 12, ax:
     ax : matplotlib axes, optional
         Where to draw; new ones by default.
     """
-    found = needed(solution, model)
-    most = bent(solution, found, n)
-    names = [f"{label(one.state, 9)}, {label(one.action, 9)} → {label(one.next_state, 9)}" for one in most]
+    most = bent(solution, needed(solution, model), n)
+    ends = ((label(b.state, 9), label(b.action, 9), label(b.next_state, 9)) for b in most)
+    names = [f"{state}, {action} → {target}" for state, action, target in ends]
     rows = np.arange(len(most))
     with axes(ax, 1.4 + 0.24 * max(len(most), 2)) as ax:
-        nominal, worst = np.array([[one.nominal, one.worst] for one in most]).reshape(-1, 2).T
+        nominal, worst = np.array([[b.nominal, b.worst] for b in most]).reshape(-1, 2).T
         ax.hlines(rows, nominal, worst, color=RED, alpha=0.5)
         ax.plot(nominal, rows, "s", color=ORANGE, label="mean kernel")
         ax.plot(worst, rows, "o", color=RED, label=f"{side(solution)} case")
@@ -130,3 +142,86 @@ def bent(solution: Solution, model: Model, n: int) -> tuple[policies.Bent, ...]:
     """`policies.bent` of the actions played, in the states visited most if they are many."""
     states = policies.most_visited(model, solution.policy, VISITED)
     return policies.bent(model, solution.kernel, n, solution.policy, states=states)
+
+
+def prices(solution: Solution | HorizonSolution, n: int = 12, ax: Any = None) -> Any:
+    """The n largest prices of doubt (`Solution.prices`), by state or by pair; returns the axes.
+
+    Bars are what a little more radius costs; a mark shows what a little less saves where that is
+    another number. Those of a plan are summed over its stages. Bars that are marked ∞ have no end:
+    there a divergence has radius 0.
+
+    Parameters
+    ----------
+    solution : Solution or HorizonSolution
+        The result of `drmdp.solve` or `drmdp.finite_horizon`, with its model.
+    n : int
+        How many states, or pairs, at most.
+    ax : matplotlib axes, optional
+        Where to draw; new ones by default.
+    """
+    if isinstance(solution, HorizonSolution):
+        more, less = solution.prices.sum(axis=0), solution.prices_less.sum(axis=0)
+        noun = solution.noun
+        ambiguity = solution.natures.stages.sets[0]
+    else:
+        check_solution(solution)
+        more, less = solution.prices, solution.prices_less
+        noun = kind(known_model(solution, None))
+        ambiguity = solution.problem[1]
+    size = np.maximum(np.abs(more), np.abs(less))
+    largest = np.argsort(-np.where(np.isinf(less), np.abs(more), size), axis=None, kind="stable")
+    shown = largest[size.ravel()[largest] > 0][: integer("n", n, 1)]
+    bars, marks = more.ravel()[shown], less.ravel()[shown]
+    places = np.stack(np.unravel_index(shown, more.shape), axis=1)
+    with _bars(solution, places, bars, BLUE, "a little more doubt", ax) as ax:
+        apart = np.isfinite(marks) & (np.abs(marks) * (1 - APART) > np.abs(bars))
+        if apart.any():
+            rows = np.flatnonzero(apart)
+            style = {"color": ink(), "markersize": 11, "markeredgewidth": 2}
+            ax.plot(marks[apart], rows, "|", label="a little less", **style)
+            legend(ax, 2)
+        unit = "radius" if getattr(ambiguity, "level", None) is None else "level"
+        ax.set(xlabel=f"change of the {side(solution)}-case {noun} per unit of {unit}")
+    return ax
+
+
+def measure_next(measurements: Measurements, n: int = 12, ax: Any = None) -> Any:
+    """The n states, or pairs, where more rows of data would improve most; returns the axes.
+
+    Parameters
+    ----------
+    measurements : `drmdp.radius.Measurements`
+        The result of `drmdp.radius.measure_next`.
+    n : int
+        How many at most.
+    ax : matplotlib axes, optional
+        Where to draw; new ones by default.
+    """
+    check("measurements", measurements, Measurements, "what drmdp.radius.measure_next returned")
+    places = measurements.order[: integer("n", n, 1)]
+    with _bars(measurements, places, measurements.gains[tuple(places.T)], GREEN, "gain", ax) as ax:
+        for k, rows in enumerate(measurements.counts[tuple(places.T)].tolist()):
+            ax.annotate(in_words(rows), (0, k), (3, 0), fontsize="small", **BESIDE)
+        ax.set(xlabel=f"improvement by {measurements.rows:,} more rows, estimated")
+    return ax
+
+
+@contextmanager
+def _bars(named: Any, places: Any, widths: Array, colour: str, what: str, ax: Any) -> Iterator[Any]:
+    """Axes with a bar for each of some states, or pairs (n, 2), the first above."""
+    lists = (named.states, named.actions)[: places.shape[1]]
+    pairs = (zip(lists, place, strict=True) for place in places.tolist())
+    names = [", ".join(label(known[k], 12) for known, k in pair) for pair in pairs]
+    endless = np.isinf(widths)
+    most = float(np.abs(widths[~endless]).max(initial=0.0)) or 1.0
+    ends = np.where(endless, np.copysign(1.1 * most, widths), widths)
+    with axes(ax, 1.2 + 0.26 * max(len(names), 2)) as ax:
+        ax.barh(range(len(names)), ends, color=colour, alpha=0.6, label=what)
+        for k in np.flatnonzero(endless).tolist():
+            ax.annotate("∞", (ends[k], k), (3, 0), **BESIDE)
+        ticks(ax.yaxis, names)
+        what = ", ".join(("state", "action")[: len(lists)])
+        ax.set(ylabel=what, ylim=(max(len(names), 1) - 0.5, -0.5))
+        numbers(ax.xaxis)
+        yield ax

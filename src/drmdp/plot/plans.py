@@ -1,4 +1,4 @@
-"""What to do at each stage, as a map of stages and states."""
+"""Plans as maps of stages and states."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import numpy as np
 
 from drmdp._typing import Array, IntArray
 from drmdp.core.names import coordinates
-from drmdp.core.text import count
-from drmdp.errors import InputError, described
-from drmdp.plot._axes import ROWS, axes, label, legend, span, ticks
+from drmdp.plot._axes import ROWS, axes, check, label, legend, span, ticks
 from drmdp.plot.style import CELLS
 from drmdp.solution import HorizonSolution
+from drmdp.ui.text import count
 
 STAGES = 400
 """Of more stages, every second, third, … is shown."""
@@ -24,26 +23,22 @@ GREY = "#999999"
 """Actions beyond the palette, and states that have none."""
 
 
-def check_plan(given: Any) -> None:
-    """Refuse what is not a plan."""
-    if not isinstance(given, HorizonSolution):
-        raise InputError(f"plan: expected a drmdp.HorizonSolution, got {described(given)}")
-
-
 def plan(plan: HorizonSolution, ax: Any = None) -> Any:
-    """Map of the likeliest action by stage and state, fainter where it is not certain; returns the axes.
+    """Map of the likeliest action by stage and state, fainter where it is not certain; returns the
+    axes.
 
-    Neighbouring states that act alike at every stage share a row. If there are more rows than fit, states that are named by numbers are put in their order, and
-    the rows of the most states are shown. See `drmdp.plot.map` for states that are places.
+    Neighbouring states that act alike at every stage share a row. If there are more rows than fit,
+    states that are named by numbers are put in their order, and the rows of the most states are
+    shown. See `drmdp.plot.map` for states that are places.
 
     Parameters
     ----------
     plan : HorizonSolution
-        What `drmdp.finite_horizon` found.
+        The result of `drmdp.finite_horizon`.
     ax : matplotlib axes, optional
         Where to draw; new ones by default.
     """
-    check_plan(plan)
+    check("plan", plan, HorizonSolution, "a drmdp.HorizonSolution")
     step = -(-plan.n_stages // STAGES)
     stages = np.arange(0, plan.n_stages, step)
     policy, names = plan.policy[stages], plan.states
@@ -56,11 +51,12 @@ def plan(plan: HorizonSolution, ax: Any = None) -> Any:
     x = policy[:, ends[0]].transpose(1, 0, 2)  # (rows, stages, A)
     cells, used = colours(x)
     with axes(ax, 1.5 + 0.19 * max(len(rows), 3)) as ax:
-        ax.imshow(cells, aspect="auto", interpolation="nearest", extent=_extent(stages, step, len(rows)))
+        extent = -0.5, float(stages[-1]) + step - 0.5, len(rows) - 0.5, -0.5
+        ax.imshow(cells, aspect="auto", interpolation="nearest", extent=extent)
         ticks(ax.yaxis, [span(names, lo, hi) for lo, hi in ends.T.tolist()])
         stage_axis(ax, plan)
-        left_out = len(first) - len(rows)
-        ax.set(ylabel=f"state, {count(left_out, 'group')} of fewer left out" if left_out else "state")
+        omitted = len(first) - len(rows)
+        ax.set_ylabel(f"state, {count(omitted, 'group')} of fewer left out" if omitted else "state")
         ax.grid(False)
         palette_legend(ax, plan.actions, used, x)
     return ax
@@ -78,12 +74,14 @@ def stage_axis(ax: Any, plan: HorizonSolution) -> None:
 
 def _by_number(names: Any) -> IntArray | None:
     """Places of names in the order of the numbers that they are made of; None if they are not."""
-    found = coordinates(names, range(len(names))) if len(names) <= SORTED else None
-    return None if found is None else np.lexsort(found[0].T[::-1])
+    parts = coordinates(names, range(len(names))) if len(names) <= SORTED else None
+    return None if parts is None else np.lexsort(parts[0].T[::-1])
 
 
 def groups(policy: Array) -> tuple[IntArray, IntArray]:
-    """First states of the runs of neighbours that act alike at all of some stages (T, S, A), and which of the runs are shown."""
+    """First states of the runs of neighbours that act alike at T stages, (T, S, A), and the numbers
+    of the runs that are shown.
+    """
     alike = (np.abs(np.diff(policy, axis=1)) < 0.005).all(axis=(0, 2))
     first = np.flatnonzero(np.append(True, ~alike))
     sizes = np.diff(np.append(first, policy.shape[1]))
@@ -91,7 +89,9 @@ def groups(policy: Array) -> tuple[IntArray, IntArray]:
 
 
 def colours(x: Array) -> tuple[Array, IntArray]:
-    """RGBA of cells (…, A) of probabilities: the colour of the likeliest action, as opaque as it is likely; and the actions that have their own."""
+    """RGBA of cells (…, A) of probabilities: the colour of the likeliest action, as opaque as it is
+    likely; and the actions that have their own.
+    """
     from matplotlib.colors import to_rgb
 
     often = x.reshape(-1, x.shape[-1]).sum(axis=0)
@@ -103,15 +103,12 @@ def colours(x: Array) -> tuple[Array, IntArray]:
     return np.concatenate([palette[x.argmax(axis=-1)], opaque[..., None]], axis=-1), used
 
 
-def _extent(stages: IntArray, step: int, rows: int) -> tuple[float, float, float, float]:
-    return -0.5, float(stages[-1]) + step - 0.5, rows - 0.5, -0.5
-
-
 def palette_legend(ax: Any, actions: Any, used: IntArray, x: Array) -> None:
-    """Which action has which colour."""
+    """A legend of the colours of actions."""
     from matplotlib.patches import Patch
 
-    handles = [Patch(color=colour, label=label(actions[a])) for colour, a in zip(CELLS, used.tolist(), strict=False)]
+    pairs = zip(CELLS, used.tolist(), strict=False)
+    handles = [Patch(color=colour, label=label(actions[a])) for colour, a in pairs]
     if (x > 0).reshape(-1, x.shape[-1]).any(axis=0).sum() > used.size:
         handles.append(Patch(color=GREY, label="others"))
     if not x.any(axis=-1).all():

@@ -1,4 +1,6 @@
-"""How much it matters which kernel is true: values over kernels, acceptability, tornado, shares."""
+"""Sensitivity to which kernel is true: values over kernels, acceptability, tornado, shares; costs
+and effects of policies.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from drmdp.core.validation import whole
-from drmdp.errors import InputError, described, shown
-from drmdp.plot._axes import COLUMNS, ROWS, axes, label, legend, ticks, turn, upright
+from drmdp._typing import ArrayLike
+from drmdp.core.validation import integer, number
+from drmdp.core.validation import numbers as numbers_of
+from drmdp.errors import InputError, shown
+from drmdp.plot._axes import COLUMNS, ROWS, axes, cells, check, label, legend, ticks, turn, upright
 from drmdp.plot.curves import HEIGHT
-from drmdp.plot.states import cells
 from drmdp.plot.style import CELLS, MARKERS, PALETTE, ink, numbers
-from drmdp.policies.ordinary import TIE
+from drmdp.policies import CostEffectiveness
+from drmdp.policies.kernel_problems import TIE
 from drmdp.policies.sensitivity_result import Sensitivity, members
-from drmdp.policies.single import noun_of
+from drmdp.policies.single_kernels import noun_of
 
 WRITTEN = 0.08
 """Shares that are smaller have no room for their number."""
 
 
 def _kernels(result: Any) -> str:
-    """What its kernels are called, of what is a result."""
-    if not isinstance(result, Sensitivity):
-        raise InputError(f"result: expected what drmdp.sensitivity found, got {described(result)}")
+    """The noun of its kernels; refuse what is no result."""
+    check("result", result, Sensitivity, "what drmdp.sensitivity found")
     return noun_of(result.kernel_names)
 
 
@@ -33,7 +36,7 @@ def over_kernels(result: Sensitivity, what: str = "values", ax: Any = None) -> A
     Parameters
     ----------
     result : Sensitivity
-        What `drmdp.sensitivity` found.
+        The result of `drmdp.sensitivity`.
     what : "values" or "regret"
         What is drawn.
     ax : matplotlib axes, optional
@@ -67,22 +70,22 @@ def acceptability(result: Sensitivity, ax: Any = None) -> Any:
     Parameters
     ----------
     result : Sensitivity
-        What `drmdp.sensitivity` found.
+        The result of `drmdp.sensitivity`.
     ax : matplotlib axes, optional
         Where to draw; new ones by default.
     """
     rows = {f"all {_kernels(result)}s": list(range(result.weights.size))}
     rows |= {} if result.labels is None else members([str(name) for name in result.labels])
-    used = {label(name): own for name, own in rows.items() if result.weights[own].any()}
-    first, w, left = result.first, result.weights, np.zeros(len(used))
+    used = {label(name): members for name, members in rows.items() if result.weights[members].any()}
+    first, w, start = result.first, result.weights, np.zeros(len(used))
     with axes(ax, 1.4 + 0.34 * max(len(used), 2)) as ax:
         for p, name in enumerate(result.names):
-            part = np.array([first[p, own] @ w[own] / w[own].sum() for own in used.values()])
-            place = {"left": 100 * left, "height": 0.7, "color": CELLS[p % 8]}
+            part = np.array([first[p, i] @ w[i] / w[i].sum() for i in used.values()])
+            place = {"left": 100 * start, "height": 0.7, "color": CELLS[p % 8]}
             bars = ax.barh(range(len(used)), 100 * part, label=label(name, 24), **place)
             texts = [f"{share:.0%}" if share >= WRITTEN else "" for share in part]
             ax.bar_label(bars, texts, label_type="center", color="black")
-            left += part
+            start += part
         ticks(ax.yaxis, list(used))
         xlabel = f"best of these policies under … % of the {_kernels(result)}s"
         ax.set(xlabel=xlabel, xlim=(0, 100), ylim=(len(used) - 0.5, -0.5))
@@ -93,7 +96,7 @@ def acceptability(result: Sensitivity, ax: Any = None) -> Any:
 
 def tornado(
     result: Sensitivity, by: str = "state", policy: str | int = 0, n: int = 15, ax: Any = None
-) -> Any:  # fmt: skip
+) -> Any:
     """What moves the value of a policy, one part of the mean kernel replaced; returns the axes.
 
     Bars go from the 5 % to the 95 % quantile over the kernels; see `Sensitivity.tornado`.
@@ -101,7 +104,7 @@ def tornado(
     Parameters
     ----------
     result : Sensitivity
-        What `drmdp.sensitivity` found.
+        The result of `drmdp.sensitivity`.
     by : "state", "kernel" or "label"
         Replace the rows of one state, or all rows by those of a kernel, or of those with a label.
     policy : str or int
@@ -111,7 +114,7 @@ def tornado(
     ax : matplotlib axes, optional
         Where to draw; new ones by default.
     """
-    kernels, top = _kernels(result), whole("n", n, 1)
+    kernels, top = _kernels(result), integer("n", n, 1)
     bars = result.tornado(by, policy)
     ends = np.isfinite(bars.low + bars.high)[:top].tolist()
     names = [label(name) for name in bars.names[:top]]
@@ -145,7 +148,7 @@ def shares(result: Sensitivity, stage: int = 0, ax: Any = None) -> Any:
     Parameters
     ----------
     result : Sensitivity
-        What `drmdp.sensitivity` found.
+        The result of `drmdp.sensitivity`.
     stage : int
         Of plans.
     ax : matplotlib axes, optional
@@ -153,11 +156,76 @@ def shares(result: Sensitivity, stage: int = 0, ax: Any = None) -> Any:
     """
     words = ("optimal", f"share of the {_kernels(result)}s under which the action is optimal")
     table = result.share if result.share.ndim == 3 else result.share[None]
-    share = table[whole("stage", stage, 0, len(table) - 1)]
+    share = table[integer("stage", stage, 0, len(table) - 1)]
     rows, which = np.flatnonzero(share.any(axis=1)), ""
     if rows.size > ROWS:
         order = rows[np.argsort(share[rows].max(axis=1), kind="stable")][:ROWS]
         apart = order[share[order].max(axis=1) < 1 - TIE]
         apart = apart if apart.size else order
         which, rows = f" ({apart.size} of {rows.size:,})", np.sort(apart)
-    return cells(share[rows], [result.states[s] for s in rows.tolist()], result.actions, words, which, ax)
+    states = [result.states[s] for s in rows.tolist()]
+    return cells(share[rows], states, result.actions, words, which, ax)
+
+
+def cost_effectiveness(
+    result: CostEffectiveness, threshold: float | None = None, ax: Any = None
+) -> Any:
+    """What policies cost and achieve more than the reference, a point for each kernel and a larger
+    one for their mean; returns the axes.
+
+    Parameters
+    ----------
+    result : CostEffectiveness
+        The result of `drmdp.policies.cost_effectiveness`.
+    threshold : float, optional
+        What a unit of effect may cost: below the line a policy is worth more than the reference.
+    ax : matplotlib axes, optional
+        Where to draw; new ones by default.
+    """
+    check("result", result, CostEffectiveness, "what drmdp.policies.cost_effectiveness returned")
+    others = [p for p in range(len(result.names)) if p != result.reference] or [result.reference]
+    with axes(ax, HEIGHT + 0.4) as ax:
+        for p in others:
+            colour, marker = CELLS[p % len(CELLS)], MARKERS[p % len(MARKERS)]
+            more = [part[p] - part[result.reference] for part in (result.effects, result.costs)]
+            ax.scatter(*more, s=10, color=colour, alpha=0.35, marker=marker, linewidths=0)
+            mean, name = [part @ result.weights for part in more], label(result.names[p], 30)
+            look = {"color": colour, "markersize": 9, "markeredgecolor": ink()}
+            ax.plot(*mean, marker, label=name, **look)
+        ax.axhline(0, color=ink(), linewidth=0.8)
+        ax.axvline(0, color=ink(), linewidth=0.8)
+        if threshold is not None:
+            slope = number("threshold", threshold)
+            line = {"color": ink(), "linestyle": ":", "label": f"{slope:,g} for a unit"}
+            ax.axline((0, 0), slope=slope, **line)
+        reference = label(result.names[result.reference], 30)
+        ax.set(xlabel=f"effect, more than {reference}", ylabel=f"cost, more than {reference}")
+        numbers(ax.xaxis)
+        numbers(ax.yaxis)
+        legend(ax, 3)
+    return ax
+
+
+def acceptability_curve(result: CostEffectiveness, thresholds: ArrayLike, ax: Any = None) -> Any:
+    """How often each policy is the best choice, over what a unit of effect may cost; returns the
+    axes.
+
+    Parameters
+    ----------
+    result : CostEffectiveness
+        The result of `drmdp.policies.cost_effectiveness`.
+    thresholds : (K,)
+        What a unit of effect may cost.
+    ax : matplotlib axes, optional
+        Where to draw; new ones by default.
+    """
+    check("result", result, CostEffectiveness, "what drmdp.policies.cost_effectiveness returned")
+    at = np.sort(np.atleast_1d(numbers_of("thresholds", thresholds)))
+    with axes(ax, HEIGHT) as ax:
+        for p, line in enumerate(result.acceptability(at)):
+            ax.plot(at, line, color=CELLS[p % len(CELLS)], label=label(result.names[p], 30))
+        ax.set(xlabel="what a unit of effect may cost", ylim=(-0.03, 1.03))
+        ax.set_ylabel("share of kernels where it is best")
+        numbers(ax.xaxis)
+        legend(ax, 3)
+    return ax

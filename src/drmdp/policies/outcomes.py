@@ -1,12 +1,14 @@
-"""Two outcomes of the same policies under each kernel: what they cost and what they achieve.
+"""Cost-effectiveness: costs and effects of the same policies under each kernel.
 
-With weights w_i of N kernels, C[p, i] and E[p, i] are the expected cost and effect of policy p from the start if kernel i is true. At a *threshold* k, what a
-unit of effect may cost, the net benefit is k E − C, and
+With weights w_i of N kernels, C[p, i] and E[p, i] are the expected cost and effect of policy p from
+the start if kernel i is true. At a *threshold* k, what a unit of effect may cost, the net benefit
+is k E − C, and
 
     acceptability[p] = Σ_i w_i [p has the greatest net benefit of those given under kernel i],
 
-where equals share. Against a reference r the *incremental cost-effectiveness ratio* is (C̄_p − C̄_r)/(Ē_p − Ē_r) of the weighted means. Kernels that are draws
-(`by="posterior"`, "bootstrap") make this the probabilistic analysis of health economics.
+where equals share. Against a reference r the *incremental cost-effectiveness ratio* is (C̄_p −
+C̄_r)/(Ē_p − Ē_r) of the weighted means. Kernels that are draws (`by="posterior"`, "bootstrap") make
+this the probabilistic analysis of health economics.
 """
 
 from __future__ import annotations
@@ -61,23 +63,33 @@ class CostEffectiveness:
         return np.asarray(np.einsum("n,pnk->pk", self.weights, first / first.sum(axis=0)))
 
     def to_frame(self) -> Any:
-        """A polars table with a row for each policy: mean cost and effect, what they are more than the reference's, and `icer`, the ratio of these."""
+        """A polars table with a row for each policy: mean cost and effect, what they are more than
+        the reference's, and `icer`, the ratio of these.
+        """
         means = {"cost": self.costs @ self.weights, "effect": self.effects @ self.weights}
         more = {f"more_{name}": values - values[self.reference] for name, values in means.items()}
         with np.errstate(divide="ignore", invalid="ignore"):
             icer = np.divide(more["more_cost"], more["more_effect"])
-        return imported("polars", "data").DataFrame({"policy": list(self.names), **means, **more, "icer": icer})
+        columns = {"policy": list(self.names), **means, **more, "icer": icer}
+        return imported("polars", "data").DataFrame(columns)
 
 
 def cost_effectiveness(
-    model: Any, policies: Mapping[str, Any], *, effects: ArrayLike = None, costs: ArrayLike = None, reference: str | None = None
-) -> CostEffectiveness:  # fmt: skip
-    """What policies or plans cost and achieve under each kernel of a model, or of the models of stages.
+    model: Any,
+    policies: Mapping[str, Any],
+    *,
+    effects: ArrayLike = None,
+    costs: ArrayLike = None,
+    reference: str | None = None,
+) -> CostEffectiveness:
+    """What policies or plans cost and achieve under each kernel of a model, or of the models of
+    stages.
 
     Parameters
     ----------
     model : Model, or a sequence of models
-        With costs, to which `effects` are given, or with rewards, which are the effects, to which `costs` are given.
+        With costs, to which `effects` are given, or with rewards, which are the effects, to which
+        `costs` are given.
     policies : mapping from names
         What is compared: anything that `drmdp.evaluate` takes, plans included.
     effects, costs : (S, A), (S, A, S), of plans also (T, S, A) or (T, S, A, S), optional
@@ -97,17 +109,22 @@ def cost_effectiveness(
     ((2, 5), array([1., 1.]))
     """
     first = model[0] if is_sequence(model) else model
-    name, given, spare = ("costs", costs, effects) if first.maximise else ("effects", effects, costs)
-    if given is None or spare is not None or not isinstance(policies, Mapping) or not policies:
+    name, outcome, spare = "effects", effects, costs
+    if first.maximise:
+        name, outcome, spare = "costs", costs, effects
+    if outcome is None or spare is not None or not isinstance(policies, Mapping) or not policies:
         has = "rewards, which are the effects" if first.maximise else "costs"
-        raise InputError(f"expected a mapping from names to policies and, as the model has {has}, `{name}` alone")
+        expected = "a mapping from names to policies"
+        raise InputError(f"expected {expected} and, as the model has {has}, `{name}` alone")
     names, sign = tuple(map(str, policies)), -1.0 if first.maximise else 1.0
 
     def under(**outcome: Any) -> Array:
-        values = np.stack([by_kernel(model, policy, **outcome) for policy in policies.values()])  # (P, N, [T + 1,] S)
+        each = [by_kernel(model, policy, **outcome) for policy in policies.values()]
+        values = np.stack(each)  # (P, N, [T + 1,] S)
         return np.asarray((values[:, :, 0] if values.ndim == 4 else values) @ first.initial)
 
-    main, other = under(), sign * under(rewards=sign * numbers(name, given))  # what costs is earned with the other sign
+    main = under()
+    other = sign * under(rewards=sign * numbers(name, outcome))  # costs: the other sign
     paid, achieved = (other, main) if first.maximise else (main, other)
     chosen = 0 if reference is None else find(lookup(names), reference, "reference", "policy")
     return CostEffectiveness(names, paid, achieved, first.weights, chosen)

@@ -28,17 +28,17 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array
-from drmdp.bellman.build import DEFAULT_BACKEND, build
 from drmdp.core import levels
 from drmdp.core.compact import MeanKernel, rows_of
-from drmdp.core.files import require
 from drmdp.core.signs import inward, outward
 from drmdp.criteria import linear
 from drmdp.errors import InputError
+from drmdp.io.files import require
 from drmdp.model import Model
 from drmdp.model.events import EventModel
-from drmdp.model.pace import at_rate
-from drmdp.policies.tables import known_model, pair_values
+from drmdp.model.rates import at_rate
+from drmdp.operators.build import DEFAULT_BACKEND, build
+from drmdp.policies.values import known_model, pair_values
 from drmdp.sets import AmbiguitySet
 from drmdp.solution import HorizonSolution
 from drmdp.solution.results import reached
@@ -61,7 +61,7 @@ WIDE, CLOSER = 0.1, "solve with more iterations or seconds, or another tolerance
 
 
 class Response:
-    """One update at v, or that of a policy, and how it changes with the radii."""
+    """One update at v, or that of a policy, as a function of the radii."""
 
     def __init__(self, model: Model, ambiguity: AmbiguitySet, v: Array, policy: Any = None) -> None:
         ambiguity.check_sized()
@@ -76,52 +76,50 @@ class Response:
         model, v, S = self.model, self._v, self.model.n_states
         ambiguity = self.ambiguity.with_radius(radii).facing(self.ambiguity.nature)
         operator = build(model, ambiguity, DEFAULT_BACKEND)
-        if self._policy is None:
-            update = operator.update(v, 0, S)
-        else:
-            update = operator.evaluate(v, self._policy, 0, S)
+        chosen = self._policy is None
+        update = operator.update(v, 0, S) if chosen else operator.evaluate(v, self._policy, 0, S)
         nature: Any = update.nature
         if not ambiguity.by_pair:
             return (update.lower_step + update.upper_step) / 2, nature
         if isinstance(model, EventModel) and model.priced:  # kernels do not tell: a sweep an action
             rows = model.available * np.eye(model.n_actions)[:, None]
             steps = (operator.evaluate(v, row, 0, S) for row in rows)
-            found = np.stack([v + (own.lower_step + own.upper_step) / 2 for own in steps], axis=1)
+            q = np.stack([v + (step.lower_step + step.upper_step) / 2 for step in steps], axis=1)
         else:
             kernel = MeanKernel(S, model.n_actions, nature.pairs)
-            found = pair_values(model, kernel, v - levels.level(v, model), model.factor)
-        return np.where(model.available, found, np.inf), nature
+            q = pair_values(model, kernel, v - levels.level(v, model), model.factor)
+        return np.where(model.available, q, np.inf), nature
 
     def change(self, radii: Array) -> Array:
-        """By how much F of its state changes if the radius of one state, or pair, alone is that."""
+        """Change of F in its state if the radius of one state, or pair, alone is that."""
         base, (new, _) = self._base, self._sweep(radii)
         with np.errstate(invalid="ignore"):
             if base.ndim == 1:
-                found = new - base
+                difference = new - base
             elif self._policy is not None:
-                found = self._policy * (new - base)
+                difference = self._policy * (new - base)
             else:
                 first, best = base.min(axis=1, keepdims=True), base.argmin(axis=1)[:, None]
                 chosen = np.arange(base.shape[1]) == best
                 second = np.where(chosen, np.inf, base).min(axis=1, keepdims=True)
-                found = np.minimum(new, np.where(chosen, second, first)) - first
-        known = np.abs(found) > NOISE * self.span  # not where terminal or unavailable: NaN
-        return np.where(known, found, 0.0)
+                difference = np.minimum(new, np.where(chosen, second, first)) - first
+        known = np.abs(difference) > NOISE * self.span  # not where terminal or unavailable: NaN
+        return np.where(known, difference, 0.0)
 
     def onward(self, policy: Array, share: Any = 1.0) -> Any:
         """Transposed chain of a policy and her answer, rows (S,) times a share; it has `@`."""
         each = self.model.discounts
         x = policy if each is None else policy * (each / self.model.discount)
         chain, S = self._nature.chain(np.ascontiguousarray(x)), policy.shape[0]
-        kept = np.broadcast_to(np.asarray(share, dtype=np.float64), (S,))
+        scale = np.broadcast_to(np.asarray(share, dtype=np.float64), (S,))
         if isinstance(chain, np.ndarray):
-            return np.ascontiguousarray((kept[:, None] * chain).T)
+            return np.ascontiguousarray((scale[:, None] * chain).T)
         if chain.prefix_length.size:  # rows that list all states
             require(16.0 * S * S, f"transitions between {S:,} states")
             matrix = sparse.csr_array(chain.dense())
         else:
             matrix = linear.matrix_of(chain)
-        return rows_of(sparse.csr_array((sparse.diags_array(kept) @ matrix).T))
+        return rows_of(sparse.csr_array((sparse.diags_array(scale) @ matrix).T))
 
 
 Visited = tuple[Array, Response]
@@ -177,11 +175,11 @@ def _shares(onward: Any, start: Array) -> Array:
 
 def _visits(onward: Any, discount: float, start: Array) -> Array:
     """(I − λ Pᵀ)⁻¹ μ, corrected until nothing is left."""
-    total, left, before = np.zeros(start.size), np.asarray(start), np.inf
+    total, residual, before = np.zeros(start.size), np.asarray(start), np.inf
     for _ in range(ROUNDS):
-        total = total + linear.solve(onward, discount, left)
-        left = start - total + discount * (onward @ total)
-        size = float(np.abs(left).sum())
+        total = total + linear.solve(onward, discount, residual)
+        residual = start - total + discount * (onward @ total)
+        size = float(np.abs(residual).sum())
         if not EXACT < size < before / 2:
             break
         before = size
@@ -197,44 +195,38 @@ def _stages(plan: HorizonSolution) -> Iterator[Visited]:
     if natures.reached:
         raise InputError(f"prices: stage {natures.reached - 1} was not reached: give it more time")
     visits, stages = np.asarray(plan.initial), natures.stages
-    for t, (model, ambiguity) in enumerate(zip(stages.models, stages.balls, strict=True)):
-        given = None if natures.policy is None else plan.policy[t]
-        response = Response(model, ambiguity, natures.swept[t], given)
+    for t, (model, ambiguity) in enumerate(zip(stages.models, stages.sets, strict=True)):
+        policy = None if natures.policy is None else plan.policy[t]
+        response = Response(model, ambiguity, natures.swept[t], policy)
         yield visits, response
         visits = model.discount * (response.onward(plan.policy[t]) @ visits)
 
 
-def more(solution: Any) -> Array:
-    """`Solution.prices`: derivative by a radius that grows."""
-    return _frozen(_priced(solution, +1))
-
-
 def less(solution: Any) -> Array:
     """`Solution.prices_less`: by one that shrinks; infinite, or 0, where it cannot."""
-    found, other = _priced(solution, -1), solution.prices
+    saved, other = priced(solution, -1), solution.prices
     endless = np.where(other == 0, 0.0, np.copysign(np.inf, other))
-    found = np.where(np.isnan(found), endless, found)
+    saved = np.where(np.isnan(saved), endless, saved)
     if solution.settings["nature"] == "adversarial":  # F is concave: only rounding says otherwise
-        found = np.where(np.abs(found) < np.abs(other), other, found)
-    return _frozen(found)
+        saved = np.where(np.abs(saved) < np.abs(other), other, saved)
+    saved.setflags(write=False)
+    return saved
 
 
-def _frozen(array: Array) -> Array:
-    array.setflags(write=False)
-    return array
-
-
-def _priced(solution: Any, side: int) -> Array:
-    found = []
+def priced(solution: Any, side: int = +1) -> Array:
+    """`Solution.prices`: derivative by a radius that grows, or (−1) shrinks."""
+    prices: list[Array] = []
     for visits, response in responses(solution):
         slope = _slope(response, side)
         often = visits.reshape(-1, *[1] * (slope.ndim - 1))
         with np.errstate(invalid="ignore"):
             price = np.where((often == 0) | (slope == 0), 0.0, often * slope)
-        found.append(outward(response.model, price) + 0.0)
-        if slope.ndim != found[0].ndim:
-            raise InputError(f"prices: stage 0 and stage {len(found) - 1} differ in `rectangular`")
-    return np.stack(found) if isinstance(solution, HorizonSolution) else found[0]
+        prices.append(outward(response.model, price) + 0.0)
+        if slope.ndim != prices[0].ndim:
+            raise InputError(f"prices: stage 0 and stage {len(prices) - 1} differ in `rectangular`")
+    array = np.stack(prices) if isinstance(solution, HorizonSolution) else prices[0]
+    array.setflags(write=False)
+    return array
 
 
 def _slope(response: Response, side: int) -> Array:
@@ -245,10 +237,10 @@ def _slope(response: Response, side: int) -> Array:
     towards = side if level is None else -side  # the smaller a level, the more doubt
     new = radii + towards * np.maximum(STEP * radii, least)
     new = np.clip(new, 0.0, None if level is None else 1.0)
-    step, found = new - radii, response.change(new)
+    step, change = new - radii, response.change(new)
     with np.errstate(invalid="ignore", divide="ignore"):
-        slope = np.where(step == 0, 0.0 if side > 0 else np.nan, found / step)
+        slope = np.where(step == 0, 0.0 if side > 0 else np.nan, change / step)
     if side < 0 or ambiguity.degree < 2:
         return slope
-    root = (radii == 0) & (np.abs(found) > ROOT * least * response.span)
-    return np.where(root, np.copysign(np.inf, found), slope)
+    root = (radii == 0) & (np.abs(change) > ROOT * least * response.span)
+    return np.where(root, np.copysign(np.inf, change), slope)

@@ -1,12 +1,12 @@
-"""How much it matters which kernel is true: policies, and the best one, under each kernel alone.
+"""Sensitivity to which kernel is true: policies, and the best one, under each kernel alone.
 
 Costs; rewards are mirrored. With weights w_i, v[p, i] is what policy p costs from the start if
 kernel i is true, best[i] the least that any policy costs then, regret = v − best ≥ 0, and
 
     acceptability[p] = Σ_i w_i [p is best of those given],    share[s, a] = Σ_i w_i [a is optimal],
 
-where equals (`ordinary.TIE`) share. Knowing the kernel before deciding is worth on average the
-**expected value of perfect information**
+where equals (`kernel_problems.TIE`) share. Knowing the kernel before deciding is worth on average
+the **expected value of perfect information**
 
     min_π Σ_i w_i v[π, i] − Σ_i w_i best[i]  ≤  evpi = min_p Σ_i w_i v[p, i] − Σ_i w_i best[i],
 
@@ -32,21 +32,23 @@ from drmdp._typing import Array, ArrayLike, IntArray
 from drmdp.core import threads as pool
 from drmdp.core import validation as checks
 from drmdp.core.compact import DENSE
-from drmdp.core.progress import counted, showing
 from drmdp.core.random import Seed, generator
-from drmdp.core.text import count
 from drmdp.criteria import named, posed
-from drmdp.errors import InputError
+from drmdp.errors import InputError, refuse_given
 from drmdp.model import check_model
 from drmdp.policies import fixed_kernel as fixed
-from drmdp.policies.ordinary import Large, Optimum, Staged, Stationary
+from drmdp.policies.kernel_problems import Large, Optimum, Staged, Stationary
 from drmdp.policies.sensitivity_result import Sensitivity, exceeds, mean_over, members
 from drmdp.solution import HorizonSolution
 from drmdp.solvers.horizon import stages as horizon
+from drmdp.ui.progress import counted, showing
+from drmdp.ui.text import count
 
 CANDIDATES, WORK, FEW = 100, 3e11, 20
 """Optima that are candidates at most, operations beyond which none are, and draws that are few."""
-SEEN = ("weights", "kernel_names", "states", "actions", "maximise")
+ALONE = "the model has one kernel: there is nothing to compare, and EVPI says nothing"
+"""What there is to say of a model with one kernel of positive weight."""
+DESCRIBED = ("weights", "kernel_names", "states", "actions", "maximise")
 
 
 def sensitivity(
@@ -96,26 +98,27 @@ def sensitivity(
     >>> result.values.shape, result.acceptability.round(2).tolist()
     ((2, 5), [1.0, 0.0])
     """
-    given = policies if policies is None or isinstance(policies, Mapping) else {"policy": policies}
+    if policies is not None and not isinstance(policies, Mapping):
+        policies = {"policy": policies}
     ends = {"final": final, "costs": costs, "discount": discount}
-    problem, x = _posed(model, given, criterion, stages, ends)
-    seen, notes = problem.model, list[str]()
-    N, w, used = seen.n_kernels, seen.weights, np.flatnonzero(seen.weights > 0)
+    problem, x = _posed(model, policies, criterion, stages, ends)
+    first, notes = problem.model, list[str]()
+    N, w, used = first.n_kernels, first.weights, np.flatnonzero(first.weights > 0)
     groups = None if labels is None else tuple(labels)
     if groups is not None:
         if len(groups) != N:
             raise InputError(f"labels: expected one for each of {N:,} kernels, got {len(groups):,}")
         few = min(map(len, members([groups[i] for i in used]).values()))
-        told = f"a label has {count(few, 'kernel')}; of fewer than {FEW} draws it is too high"
-        notes += [f"evppi: {told}"] if few < FEW else []
+        note = f"a label has {count(few, 'kernel')}; of fewer than {FEW} draws it is too high"
+        notes += [f"evppi: {note}"] if few < FEW else []
     tried = _candidates(used, problem.work, seed, notes)
     nominal = problem.optimum(problem.kernel(None), None)
     if x is None:
-        x = np.where(seen.terminal[:, None], 0.0, np.eye(seen.n_actions)[nominal.actions])[None]
+        x = np.where(first.terminal[:, None], 0.0, np.eye(first.n_actions)[nominal.actions])[None]
     optima, values = dict[int, Optimum](), np.empty((len(x), N))
 
     def solve(i: int, kernel: Any) -> None:
-        name = f"kernel {seen.kernel_names[i]!r}"
+        name = f"kernel {first.kernel_names[i]!r}"
         optima[i] = optima.get(i) or problem.optimum(kernel, nominal.actions, name)
 
     def judge(i: int, kernel: Any) -> None:
@@ -124,25 +127,27 @@ def sensitivity(
         others[:, i] = problem.candidates(kernel, optima[i], actions) if tried.size else 0.0
 
     def each(numbers: IntArray, do: Any) -> None:
-        def some(lo: int, hi: int) -> None:
+        def part(lo: int, hi: int) -> None:
             for i in numbers[lo:hi].tolist():
                 do(i, problem.kernel(i))
                 step()
 
-        work = np.arange(numbers.size + 1) * min(seen.n_states**3, 10**9)
-        pool.run(some, work, 0, numbers.size, pool.count(threads))
+        work = np.arange(numbers.size + 1) * min(first.n_states**3, 10**9)
+        pool.run(part, work, 0, numbers.size, pool.count(threads))
 
     with showing(progress), counted("kernels", N + tried.size) as step:
         each(tried, solve)
-        actions = np.unique([optima[i].actions for i in tried.tolist()], axis=0) if tried.size else tried
+        actions = tried
+        if tried.size:
+            actions = np.unique([optima[i].actions for i in tried.tolist()], axis=0)
         others = np.empty((len(actions), N))
         each(np.arange(N), judge)
     best = np.array([optima[i].value for i in range(N)])
     optimal = np.stack([optima[i].optimal for i in range(N)])
     equal = optimal / np.maximum(optimal.sum(axis=-1, keepdims=True), 1)
-    least, sign = mean_over(np.vstack([values, others]), w).min(), -1.0 if seen.maximise else 1.0
+    least, sign = mean_over(np.vstack([values, others]), w).min(), -1.0 if first.maximise else 1.0
     return Sensitivity(
-        names=("nominal",) if given is None else tuple(map(str, given)),
+        names=("nominal",) if policies is None else tuple(map(str, policies)),
         values=sign * values,
         best=sign * best,
         share=np.minimum(np.tensordot(w, equal, 1), 1.0),
@@ -153,12 +158,14 @@ def sensitivity(
         criterion=problem.criterion,
         notes=tuple(notes),
         problem=problem,
-        **{name: getattr(seen, name) for name in SEEN},
+        **{name: getattr(first, name) for name in DESCRIBED},
     )
 
 
 def _candidates(used: IntArray, work: float, seed: Seed, notes: list[str]) -> IntArray:
     """Kernels whose optima are candidates for `evpi`."""
+    if used.size == 1:
+        notes.append(f"{ALONE}; drmdp.estimate makes more with by='posterior', n_kernels=200")
     if used.size * work > WORK:
         notes.append("evpi: only the policies given count, for all optima would take too long")
         return used[:0]
@@ -168,42 +175,43 @@ def _candidates(used: IntArray, work: float, seed: Seed, notes: list[str]) -> In
     return np.sort(generator(seed, "sensitivity").choice(used, CANDIDATES, replace=False))
 
 
-def _posed(model: Any, given: Any, criterion: Any, stages: int | None, ends: dict[str, Any]) -> Any:
+def _posed(
+    model: Any, policies: Any, criterion: Any, stages: int | None, ends: dict[str, Any]
+) -> Any:
     """The N problems, and the policies."""
-    plans = [own for own in (given or {}).values() if horizon.is_plan(own)]
+    plans = [policy for policy in (policies or {}).values() if horizon.is_plan(policy)]
     if not (horizon.is_sequence(model) or plans or stages is not None):
-        for name, value in ends.items():
-            if value is not None:
-                raise InputError(f"{name}: goes with stages=…, or with a plan among the policies")
+        refuse_given(ends, "goes with stages=…, or with a plan among the policies")
         check_model(model)
-        seen, name = posed(model, criterion), named(model, criterion)
-        small = seen.n_states <= DENSE and seen.available.size * seen.n_states <= fixed.ENTRIES
-        return (Stationary if small else Large)(seen, name), _checked(given, seen.policy)
+        model, name = posed(model, criterion), named(model, criterion)
+        small = model.n_states <= DENSE and model.available.size * model.n_states <= fixed.ENTRIES
+        return (Stationary if small else Large)(model, name), _checked(policies, model.policy)
     if criterion is not None:
         raise InputError("criterion: finitely many stages have none; leave it out")
     T = horizon.length_of(model, plans[0] if plans else None) if stages is None else stages
-    for name in ends:
-        told = [getattr(own, name) for own in plans if isinstance(own, HorizonSolution)]
-        if ends[name] is None and told and not (name == "costs" and horizon.is_sequence(model)):
-            ends[name] = told[0]
-            if not all(np.array_equal(own, told[0]) for own in told):
+    solved = [plan for plan in plans if isinstance(plan, HorizonSolution)]
+    solved = [plan for plan in solved if plan.noun != "probability"]  # that has no costs
+    for name in ends if solved else ():
+        if ends[name] is None and not (name == "costs" and horizon.is_sequence(model)):
+            ends[name] = getattr(solved[0], name)
+            if not all(np.array_equal(getattr(plan, name), ends[name]) for plan in solved):
                 raise InputError(f"policies: the plans have different {name}; say which, {name}=…")
-    T = checks.whole("stages", T, 1)
+    T = checks.integer("stages", T, 1)
     models = horizon.models_of(model, T, ends["costs"], ends["discount"])[1]
     problem = Staged(models, horizon.final_of(models[-1], ends["final"]))
-    return problem, _checked(given, lambda own: horizon.policies_of(models, own))
+    return problem, _checked(policies, lambda policy: horizon.policies_of(models, policy))
 
 
-def _checked(given: Any, check: Any) -> Array | None:
+def _checked(policies: Any, check: Any) -> Array | None:
     """Policies as an array (P, …); None if there are none."""
-    if given is None:
+    if policies is None:
         return None
-    found = []
-    for name, own in given.items():
+    arrays = []
+    for name, policy in policies.items():
         try:
-            found.append(check(own))
+            arrays.append(check(policy))
         except InputError as error:
             raise InputError(f"policies: {name!r}: {error}") from None
-    if not found:
+    if not arrays:
         raise InputError("policies: expected at least one, or None for the nominal one, got none")
-    return np.stack(found)
+    return np.stack(arrays)

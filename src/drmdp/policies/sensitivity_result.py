@@ -1,4 +1,4 @@
-"""What `drmdp.sensitivity` returns: policies under each kernel, beside the best of each."""
+"""The result of `drmdp.sensitivity`: policies under each kernel, beside the best of each."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from drmdp._typing import Array, ArrayLike, IntArray
 from drmdp.core import validation as checks
 from drmdp.core.compact import DENSE
-from drmdp.core.text import amount, count, measured
 from drmdp.errors import InputError, brief, clean, imported, shown
-from drmdp.policies.ordinary import ROUNDING, TIE, Large
-from drmdp.policies.single import noun_of
-from drmdp.solution import tables
+from drmdp.policies.kernel_problems import ROUNDING, TIE, Large
+from drmdp.policies.single_kernels import noun_of
+from drmdp.solution import rows as tables
+from drmdp.ui.text import amount, count, measured
 
 TABLES = ("kernels", "policies", "actions")
 LEVELS = (0.05, 0.5, 0.95)
@@ -142,7 +142,7 @@ class Sensitivity:
 
     def _worth(self, groups: Sequence[Any]) -> float:
         parts = members(groups).values()
-        apart = sum(mean_over(self._costs[:, own], self.weights[own]).min() for own in parts)
+        apart = sum(mean_over(self._costs[:, i], self.weights[i]).min() for i in parts)
         return exceeds(mean_over(self._costs, self.weights).min(), apart)
 
     @property
@@ -159,10 +159,10 @@ class Sensitivity:
         levels : (L,)
             Between 0 and 1.
         """
-        return np.stack([_quantiles(own, self.weights, levels) for own in self.values])
+        return np.stack([_quantiles(row, self.weights, levels) for row in self.values])
 
     def tornado(self, by: str = "state", policy: str | int = 0) -> Tornado:
-        """What moves the value of a policy most, one part of the mean kernel replaced at a time.
+        """The value of a policy with one part of the mean kernel replaced at a time.
 
         Parameters
         ----------
@@ -174,7 +174,8 @@ class Sensitivity:
         """
         lookup, w, sign = checks.lookup(self.names), self.weights, -1.0 if self.maximise else 1.0
         p = checks.find(lookup, policy, "policy", "policy") if isinstance(policy, str) else policy
-        x, problem = self.policies[checks.whole("policy", p, 0, len(self.names) - 1)], self.problem
+        p, problem = checks.integer("policy", p, 0, len(self.names) - 1), self.problem
+        x = self.policies[p]
         base = sign * float(problem.values(problem.kernel(None), x[None])[0])
         if not np.isfinite(base):
             raise InputError("policy: under the mean kernel, to be changed, it never ends")
@@ -185,12 +186,12 @@ class Sensitivity:
             parts: dict[Any, Any] = dict.fromkeys(range(len(self.states)), w > 0)
         elif by in ("kernel", "label"):
             groups = members(self._labels if by == "label" else self.kernel_names)
-            parts = {name: own for name, own in groups.items() if w[own].any()}
+            parts = {name: kernels for name, kernels in groups.items() if w[kernels].any()}
             moved = np.tile(self.values[p], (len(parts), 1))
         else:
             raise InputError(f"by: expected 'state', 'kernel' or 'label', got {shown(by)}")
         rows = zip(moved, parts.values(), strict=True)
-        low, high = np.array([_quantiles(row[own], w[own], (0.05, 0.95)) for row, own in rows]).T
+        low, high = np.array([_quantiles(row[i], w[i], (0.05, 0.95)) for row, i in rows]).T
         order = np.argsort(np.minimum(low, base) - np.maximum(high, base), kind="stable")
         names = self.states if by == "state" else list(parts)
         return Tornado(base, [names[k] for k in order], low[order], high[order])
@@ -225,21 +226,21 @@ class Sensitivity:
 
     @property
     def noun(self) -> str:
-        """What values are."""
+        """The noun of values: cost or reward, of what."""
         noun = measured(self.criterion, "reward" if self.maximise else "cost")
         return f"{noun} over {count(len(self.share), 'stage')}" if self.share.ndim == 3 else noun
 
     def facts(self) -> dict[str, str]:
-        """What there is to say, in words, by policy and subject."""
+        """The figures in words, by policy and subject."""
         noun, lines, several = noun_of(self.kernel_names), dict[str, str](), len(self.names) > 1
         for p, (low, high) in enumerate(self.quantiles((0.05, 0.95))):
             worst = self.values[p, i := self.worst[p]]
             where = f"{'' if noun == 'draw' else 'kernel '}{self.kernel_names[i]}"
-            told = f"{amount(self.mean[p])} on average, {amount(low)} … {amount(high)} under 90 % "
-            told += f"of the {noun}s, worst {amount(worst)} ({where})"
-            told += f"; on average {amount(self.mean_regret[p])} worse than the optimum"
-            told += f"; best of these under {self.acceptability[p]:.1%}" if several else ""
-            lines[self.names[p]] = told
+            line = f"{amount(self.mean[p])} on average, {amount(low)} … {amount(high)} under 90 % "
+            line += f"of the {noun}s, worst {amount(worst)} ({where})"
+            line += f"; on average {amount(self.mean_regret[p])} worse than the optimum"
+            line += f"; best of these under {self.acceptability[p]:.1%}" if several else ""
+            lines[self.names[p]] = line
         mean = float(mean_over(self.best, self.weights))
         lines["Optimum"] = f"{amount(mean)} on average, if the {noun} were known each time"
         share = self.share.reshape(-1, self.share.shape[-1]).max(axis=1)
@@ -250,8 +251,8 @@ class Sensitivity:
         lines["EVPI"] = f"{known} at most {amount(self.evpi)} on average"
         if several:
             label = "" if self.labels is None else f", knowing its label {amount(self.evppi)}"
-            told = f"{known} {amount(self.evpi_given)} to whoever chooses among these policies"
-            lines["Of these"] = told + label
+            worth = f"{known} {amount(self.evpi_given)} to whoever chooses among these policies"
+            lines["Of these"] = worth + label
         return lines
 
     def __repr__(self) -> str:
@@ -266,29 +267,29 @@ class Sensitivity:
 
 def members(labels: Sequence[Any]) -> dict[Any, list[int]]:
     """Numbers by label, in the order met."""
-    found: dict[Any, list[int]] = {}
+    groups: dict[Any, list[int]] = {}
     for i, label in enumerate(labels):
-        found.setdefault(label, []).append(i)
-    return found
+        groups.setdefault(label, []).append(i)
+    return groups
 
 
 def _quantiles(values: Array, weights: Array, levels: ArrayLike) -> Array:
-    asked = checks.numbers("levels", levels)
-    if not ((asked >= 0) & (asked <= 1)).all():
+    shares = checks.numbers("levels", levels)
+    if not ((shares >= 0) & (shares <= 1)).all():
         raise InputError(f"levels: expected numbers between 0 and 1, got {shown(levels)}")
     order = np.argsort(values, kind="stable")
     order = order[weights[order] > 0]
     sums = np.cumsum(weights[order])
-    at = np.searchsorted(sums, asked * sums[-1] * (1 - 1e-12))
+    at = np.searchsorted(sums, shares * sums[-1] * (1 - 1e-12))
     return np.asarray(values[order[at]])
 
 
 def mean_over(values: Array, weights: Array) -> Array:
-    """Weighted mean over the last axis; what weighs nothing may be infinite."""
+    """Weighted mean over the last axis; values of weight 0 may be infinite."""
     return np.asarray(np.where(weights > 0, values, 0.0) @ weights)
 
 
 def exceeds(high: float, low: float) -> float:
-    """By how much a number exceeds another; 0 for what is rounding."""
+    """Difference of two numbers; 0 where the first is less, or they differ by rounding."""
     gain = float(high) - float(low)
     return 0.0 if gain <= ROUNDING * abs(low) else gain

@@ -1,16 +1,19 @@
 """Trajectories of a policy under a kernel, many at a time.
 
-All trajectories take a step together: actions from the rows of the policy, next states from the rows of the kernel, both by
-inversion of cumulative sums over the positive entries. In a terminal state the process stays, without action or cost.
+All trajectories take a step together: actions from the rows of the policy, next states from the
+rows of the kernel, both by inversion of cumulative sums over the positive entries. In a terminal
+state the process stays, without action or cost.
 
-A plan has a policy for each step, and may have a model and a kernel for each; whoever gets to its end is paid the final value of the state.
+A plan has a policy for each step, and may have a model and a kernel for each; whoever gets to its
+end is paid the final value of the state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -18,17 +21,17 @@ from scipy import sparse
 from drmdp._typing import Array, ArrayLike, IntArray
 from drmdp.core import validation as checks
 from drmdp.core.compact import KernelTuple
-from drmdp.core.files import require
 from drmdp.core.names import is_name
-from drmdp.core.progress import stage
 from drmdp.core.random import Seed, generator
-from drmdp.core.validation import whole
+from drmdp.core.validation import integer
 from drmdp.errors import InputError
+from drmdp.io.files import require
 from drmdp.model import Model, check_model
 from drmdp.model.events import EventModel
 from drmdp.policies import fixed_kernel as fixed
 from drmdp.solution import HorizonSolution
 from drmdp.solvers.horizon.stages import is_plan, is_sequence, length_of, models_of, policies_of
+from drmdp.ui.progress import stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +62,8 @@ class Trajectories:
     def totals(self) -> Array:
         """Discounted sum of each trajectory, (n,)."""
         T = self.costs.shape[1]
-        return np.asarray(self.costs @ self.discount ** np.arange(T) + self.discount**T * self.final)
+        running = self.costs @ self.discount ** np.arange(T)
+        return np.asarray(running + self.discount**T * self.final)
 
 
 STEPS = 100
@@ -80,31 +84,34 @@ class _Rows:
         """One column for each row, none of them empty."""
         lo, hi = self._first[rows], self._first[rows + 1]
         low, high = self._sums[lo], self._sums[hi]
-        at = np.searchsorted(self._sums, low + rng.random(rows.size) * (high - low), side="right") - 1
+        drawn = low + rng.random(rows.size) * (high - low)
+        at = np.searchsorted(self._sums, drawn, side="right") - 1
         return np.asarray(self._columns[np.clip(at, lo, hi - 1)], dtype=np.int64)
 
 
 class _Events:
-    """Draws events of a model, and tells where they led and what they cost."""
+    """Draws events of a model; `paid` are the costs of the last ones."""
 
     def __init__(self, model: EventModel, kernel: int | None) -> None:
         self._model, self.paid = model, np.zeros(0)
-        law = np.einsum("i,cie->ce", model.weights, model.laws) if kernel is None else model.laws[:, kernel]
+        mean = kernel is None
+        law = np.einsum("i,cie->ce", model.weights, model.laws) if mean else model.laws[:, kernel]
         self._sums = np.cumsum(law, axis=1)
-        self._last = model.n_events - 1 - np.argmax(law[:, ::-1] > 0, axis=1)  # the last that can be
+        self._last = model.n_events - 1 - np.argmax(law[:, ::-1] > 0, axis=1)  # that can be
 
     def draw(self, rows: IntArray, rng: np.random.Generator) -> IntArray:
         """A next state for each pair."""
         model = self._model
         s, a = np.divmod(rows, model.n_actions)
-        c = model.classes[s, a].astype(np.int64) if model.classes.size else np.zeros(s.size, np.int64)
+        c = model.classes[s, a].astype(np.int64) if model.classes.size else np.zeros_like(s)
         drawn = (self._sums[c] <= rng.random(s.size)[:, None]).sum(axis=1)
         e = np.minimum(drawn, self._last[c])
-        there, self.paid = np.zeros(s.size, np.int64), np.zeros(s.size)
+        targets, self.paid = np.zeros(s.size, np.int64), np.zeros(s.size)
         for state in np.unique(s).tolist():
-            own, asked = s == state, model.asked(state, state + 1)
-            there[own], self.paid[own] = asked.next[0, a[own], e[own]], asked.costs[0, a[own], e[own]]
-        return there
+            here, table = s == state, model.asked(state, state + 1)
+            place = 0, a[here], e[here]
+            targets[here], self.paid[here] = table.next[place], table.costs[place]
+        return targets
 
 
 @stage("simulating")
@@ -124,12 +131,15 @@ def simulate(
     model : Model, or a sequence of models
         Several models are those of the steps.
     policy : as for `drmdp.evaluate`
-        With three dimensions, or as a list, the policy of each step. A `HorizonSolution` has its own discount, costs and final values.
+        With three dimensions, or as a list, the policy of each step. A `HorizonSolution` has its
+        own discount, costs and final values.
     kernel : optional
-        The mean kernel by default; the number or name of an observed one, an (S, A, S) array, a sparse (S·A, S) matrix, or
-        nature's kernel of a solution or evaluation. A list, or `plan.kernels`, has one for each step.
+        The mean kernel by default; the number or name of an observed one, an (S, A, S) array, a
+        sparse (S·A, S) matrix, or nature's kernel of a solution or evaluation. A list, or
+        `plan.kernels`, has one for each step.
     n, steps : int
-        Trajectories and their length; by default 100 steps, or one for each stage of the policy or each model.
+        Trajectories and their length; by default 100 steps, or one for each stage of the policy or
+        each model.
     start : name of a state, (S,) distribution, or mapping from states to probabilities, optional
         The model's `initial` by default.
     seed : int or Generator
@@ -143,89 +153,84 @@ def simulate(
     >>> paths.states.shape, paths.actions.shape, paths.costs.shape
     ((500, 21), (500, 20), (500, 20))
     """
-    n, longest = whole("n", n, 1), length_of(model, policy)
-    steps = whole("steps", (longest or STEPS) if steps is None else steps, 1)
+    n, longest = integer("n", n, 1), length_of(model, policy)
+    steps = integer("steps", (longest or STEPS) if steps is None else steps, 1)
     if longest is not None and longest < steps:
         kind = "plan" if is_plan(policy) else "sequence of models"
         raise InputError(f"steps: the {kind} has {longest:,} stages, got {steps:,} steps")
     require(32.0 * n * steps, f"{n:,} trajectories × {steps:,} steps")
-    course = _Course.of(model, policy, kernel, steps, longest)
-    first, rng = course.first, generator(seed, "simulate")
+    course = _course(model, policy, kernel, steps, longest)
+    first, rng = course.models[0], generator(seed, "simulate")
+    number = {id(each): m for m, each in enumerate(course.models)}
+
+    @lru_cache(maxsize=1)  # steps that follow each other often share them
+    def actions_of(i: int) -> _Rows:
+        return _Rows(course.policies[i])
+
+    @lru_cache(maxsize=1)
+    def next_of(j: int, m: int) -> Any:
+        name = f"kernel of stage {j}" if len(course.kernels) > 1 else "kernel"
+        return _sampler(course.models[m], course.kernels[j], name)
+
     states = np.empty((n, steps + 1), dtype=np.int64)
     actions = np.full((n, steps), -1, dtype=np.int64)
     costs = np.zeros((n, steps))
     states[:, 0] = _start(first, start, n, rng)
     for k in range(steps):
-        here = states[:, k]
-        states[:, k + 1] = here
-        own = np.flatnonzero(~first.terminal[here])
-        s = here[own]
-        policies, rows, prices = course.step(k)
-        a = policies.draw(s, rng)
+        states[:, k + 1] = states[:, k]
+        running = np.flatnonzero(~first.terminal[states[:, k]])
+        s = states[running, k]
+        i, j, m = (min(k, len(each) - 1) for each in course[:3])
+        source, rows = course.models[m], next_of(j, number[id(course.models[m])])
+        prices = rows if isinstance(rows, _Events) else source.costs
+        a = actions_of(i).draw(s, rng)
         t = rows.draw(s * first.n_actions + a, rng)
-        states[own, k + 1], actions[own, k] = t, a
-        costs[own, k] = _costs(prices, first.n_actions, s, a, t)
+        states[running, k + 1], actions[running, k] = t, a
+        costs[running, k] = _costs(prices, first.n_actions, s, a, t)
     final = course.final[states[:, -1]]
     return Trajectories(states, actions, -costs if first.maximise else costs, first.discount, final)
 
 
-@dataclass
-class _Course:
-    """Policies, kernels and costs of the steps; what several steps share is made once."""
+class SimulatedSteps(NamedTuple):
+    """Policies, kernels and models of the steps."""
 
-    models: tuple[Model, ...]  # one, or one a step
     policies: Any  # (T, S, A), or one (1, S, A)
     kernels: Any  # one, or one a step
+    models: tuple[Model, ...]  # one, or one a step
     final: Array  # (S,)
-    _same: Any = None  # a model, and what is drawn from under the only kernel
-    _played: Any = None  # what is drawn from under the only policy
-
-    @classmethod
-    def of(cls, model: Any, policy: Any, kernel: Any, steps: int, stages: int | None) -> _Course:
-        """Check what the user gave."""
-        plan = policy if isinstance(policy, HorizonSolution) else None
-        if stages is None:
-            check_model(model)
-            if model.discounts is not None:
-                raise InputError(
-                    "discount: pairs have their own, and trajectories are added up with one for all: change the model's"
-                )
-            return cls((model,), model.policy(policy)[None], [kernel], np.zeros(model.n_states))
-        costs = None if plan is None or is_sequence(model) else plan.costs
-        models = models_of(
-            model, stages, costs, None if plan is None else plan.discount, plan is not None and plan.half_cycle
-        )[1]
-        several = isinstance(kernel, KernelTuple) or (isinstance(kernel, list | tuple) and np.ndim(kernel[0]) != 2)
-        kernels = kernel if several else [kernel]
-        if several and len(kernels) != stages:
-            raise InputError(f"kernel: expected one, or one for each of {stages:,} stages, got {len(kernels):,}")
-        ends = plan is not None and steps == stages
-        return cls(models, policies_of(models, policy), kernels, plan.final if ends else np.zeros(models[0].n_states))  # type: ignore[union-attr]
-
-    @property
-    def first(self) -> Model:
-        """The model of the first step."""
-        return self.models[0]
-
-    def step(self, k: int) -> tuple[_Rows, Any, Any]:
-        """What to draw actions and next states from at step k, and what transitions cost."""
-        i, j, m = (min(k, len(each) - 1) for each in (self.policies, self.kernels, self.models))
-        model = self.models[m]
-        if j == 0 and len(self.kernels) == 1:
-            if self._same is None or self._same[0] is not model:
-                self._same = (model, _drawn_from(model, self.kernels[0], "kernel"))
-            rows = self._same[1]
-        else:
-            rows = _drawn_from(model, self.kernels[j], f"kernel of stage {j}")
-        if len(self.policies) == 1 and self._played is None:
-            self._played = _Rows(self.policies[0])
-        return self._played or _Rows(self.policies[i]), rows, rows if isinstance(rows, _Events) else model.costs
 
 
-def _drawn_from(model: Model, kernel: Any, name: str) -> Any:
-    """What next states are drawn from: a kernel, or, where events have costs, the events of a law."""
-    numbered = isinstance(kernel, str | int | np.integer) and not isinstance(kernel, bool)
-    if isinstance(model, EventModel) and model.priced and (kernel is None or numbered):
+def _course(model: Any, policy: Any, kernel: Any, steps: int, stages: int | None) -> SimulatedSteps:
+    """Check the arguments of `simulate`."""
+    plan = policy if isinstance(policy, HorizonSolution) else None
+    plan = None if plan is not None and plan.noun == "probability" else plan  # it has no costs
+    if stages is None:
+        check_model(model)
+        if model.discounts is not None:
+            what = "pairs have their own, and trajectories are added up with one for all"
+            raise InputError(f"discount: {what}: change the model's")
+        return SimulatedSteps(
+            model.policy(policy)[None], [kernel], (model,), np.zeros(model.n_states)
+        )
+    ends: tuple[Any, ...] = (None, None)
+    if plan is not None:
+        costs = None if is_sequence(model) else plan.costs
+        ends = costs, plan.discount, plan.half_cycle
+    models = models_of(model, stages, *ends)[1]
+    several = isinstance(kernel, list | tuple) and np.ndim(kernel[0]) != 2
+    several = several or isinstance(kernel, KernelTuple)
+    if several and len(kernel) != stages:
+        expected = f"one, or one for each of {stages:,} stages"
+        raise InputError(f"kernel: expected {expected}, got {len(kernel):,}")
+    final = np.zeros(models[0].n_states) if plan is None or steps != stages else plan.final
+    return SimulatedSteps(
+        policies_of(models, policy), kernel if several else [kernel], models, final
+    )
+
+
+def _sampler(model: Model, kernel: Any, name: str) -> Any:
+    """Sampler of next states: of a kernel, or, where events have costs, of the events of a law."""
+    if isinstance(model, EventModel) and fixed.by_events(model, kernel):
         return _Events(model, None if kernel is None else checks.kernel_number(model, kernel, name))
     return _Rows(fixed.matrix_of(model, kernel, name))
 
@@ -235,7 +240,9 @@ def _start(model: Model, start: Any, n: int, rng: np.random.Generator) -> IntArr
         names = checks.lookup(model.states)
         if (isinstance(start, tuple) and is_name(start) and start in names) or np.ndim(start) == 0:
             return np.full(n, checks.find(names, start, "start", "state"), dtype=np.int64)
-    initial = model.initial if start is None else checks.distribution("start", start, model.states, "state")
+    initial = model.initial
+    if start is not None:
+        initial = checks.distribution("start", start, model.states, "state")
     return _Rows(initial[None, :]).draw(np.zeros(n, dtype=np.int64), rng)
 
 

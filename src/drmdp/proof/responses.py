@@ -1,8 +1,10 @@
-"""What no kernel of a set does more than: multipliers and thresholds of nature's answer to a policy, state by state.
+"""Bounds on all kernels of a set: multipliers and thresholds of nature's answer to a policy, state
+by state.
 
-The numbers found here are witnesses of weak duality: `drmdp_check` states the bounds, which hold for any numbers and are tight for these. Every set has one
-multiplier κ for a given policy, or one for each kernel, and it is found by bisection: the larger κ, the less nature spends. Stakes g = x (z − top) ≤ 0 and
-thresholds η ≤ 0 are relative to the highest stake that nature may use.
+These numbers are witnesses of weak duality: `drmdp_check` states the bounds, which hold for any
+numbers and are tight for these. Every set has a multiplier κ for a given policy, or one for each
+kernel, and it is found by bisection: the larger κ, the less nature spends. Stakes g = x (z − top)
+≤ 0 and thresholds η ≤ 0 are relative to the highest stake that nature may use.
 """
 
 from __future__ import annotations
@@ -22,16 +24,16 @@ STEPS = 200
 
 @dataclass(frozen=True)
 class Row:
-    """The rows of one action that is played: stakes and the kernels over them."""
+    """The rows of a played action: stakes and the kernels over them."""
 
     g: Array  # (K,)
     y: Array  # (N, K)
     states: Any = None  # (K,) next states
-    columns: Any = None  # those that the model lists
+    columns: Any = None  # next states that the model lists
 
 
 def bisect(spent: Callable[[float], float], budget: float, scale: float) -> float:
-    """The κ > 0 at which a decreasing function comes down to the budget; 0 if it never exceeds it."""
+    """The κ > 0 at which a decreasing function equals the budget; 0 if it never exceeds it."""
     lo, hi = scale * 1e-30, scale
     if not spent(lo) > budget:
         return 0.0
@@ -46,7 +48,7 @@ def bisect(spent: Callable[[float], float], budget: float, scale: float) -> floa
 
 
 def scale(rows: list[Row]) -> float:
-    """How far stakes are apart, or 1."""
+    """Range of the stakes, or 1."""
     return max((float(-row.g.min(initial=0.0)) for row in rows), default=0.0) or 1.0
 
 
@@ -54,13 +56,15 @@ def scale(rows: list[Row]) -> float:
 
 
 SLIGHT = 1 / 16
-"""Stakes in units of κ up to which a row is hardly bent, and its cost is a sum of squares, each relatively precise."""
+"""Stakes in units of κ up to which a row is nearly that of the data, and its cost is a sum of
+squares, each relatively precise.
+"""
 ENOUGH = 1e18
-"""A price of so many times what stakes are apart leaves nature nothing that a double can tell."""
+"""Price in ranges of the stakes from which on nature gains less than the precision of a double."""
 
 
 def _slight(kind: str, g: Array, y: Array, kappa: float) -> tuple[float, float]:
-    """The same of a row that is hardly bent; s is how far stakes are above the threshold, in units of κ."""
+    """The same of a row near the data; s are stakes above the threshold, in units of κ."""
     mean = min(max(float(y @ g / y.sum()), float(g.min())), float(g.max()))  # whatever y is
     s, more = (g - mean) / kappa, 0.0
     if kind == "chi2":
@@ -68,26 +72,29 @@ def _slight(kind: str, g: Array, y: Array, kappa: float) -> tuple[float, float]:
     if kind == "kl":  # z = ŷ e^s/Z, Σ ŷ s = 0
         bent = np.expm1(s)
         mass = float(y @ np.where(np.abs(s) < 1e-3, s * s * (1 / 2 + s / 6 + s * s / 24), bent - s))
-        return mean + kappa * math.log1p(mass), max(float(y @ (s * bent)) / (1 + mass) - math.log1p(mass), 0.0)
-    for _ in range(60):  # z = ŷ/(1 − s), and Σ z = 1 where the threshold is above the mean by Σ ŷ s²/(1 − s)
+        log = math.log1p(mass)
+        return mean + kappa * log, max(float(y @ (s * bent)) / (1 + mass) - log, 0.0)
+    # burg: z = ŷ/(1 − s), and Σ z = 1 where the threshold is above the mean by Σ ŷ s²/(1 − s)
+    for _ in range(60):
         x = more - s
         more = float(y @ (x * x / (1 + x)))
     x = more - s
-    each = np.where(np.abs(x) < 1e-3, x * x * (1 / 2 - 2 * x / 3 + 3 * x * x / 4), np.log1p(x) - x / (1 + x))
-    return mean + kappa * more, float(y @ each)
+    series, exact = x * x * (1 / 2 - 2 * x / 3 + 3 * x * x / 4), np.log1p(x) - x / (1 + x)
+    return mean + kappa * more, float(y @ np.where(np.abs(x) < 1e-3, series, exact))
 
 
 def _tilted(kind: str, g: Array, y: Array, kappa: float) -> tuple[float, float]:
-    """Threshold of a row at a price κ, and what the row costs."""
-    own = y > 0
-    g, y = g[own], y[own]
+    """Threshold and cost of a row at a price κ."""
+    positive = y > 0
+    g, y = g[positive], y[positive]
     if g.max() - g.min() <= SLIGHT * kappa and (kind != "burg" or g.min() >= -SLIGHT * kappa):
         return _slight(kind, g, y, kappa)
     if kind == "kl":
         high = g.max()
-        mass = float(y @ np.exp((g - high) / kappa))
-        z = y * np.exp((g - high) / kappa) / mass
-        return float(high + kappa * math.log(mass)), float(max(z @ ((g - high) / kappa - math.log(mass)), 0.0))
+        s = (g - high) / kappa
+        mass = float(y @ np.exp(s))
+        cost = (y * np.exp(s) / mass) @ (s - math.log(mass))
+        return float(high + kappa * math.log(mass)), float(max(cost, 0.0))
     if kind == "chi2":
         shift = g.max()  # the highest stakes are 0 exactly, however small κ is
         g, order = g - shift, np.argsort(-g, kind="stable")
@@ -109,9 +116,8 @@ def _tilted(kind: str, g: Array, y: Array, kappa: float) -> tuple[float, float]:
             break
         lo, hi = (middle, hi) if kappa * float((y / (middle - g)).sum()) > 1 else (lo, middle)
     eta = max(hi - kappa, -kappa)
-    while (
-        math.fsum((eta, kappa, -float(g.max()))) <= 0
-    ):  # what is left for the highest stake may be less than rounding takes
+    # the slack of the highest stake may be less than rounding takes
+    while math.fsum((eta, kappa, -float(g.max()))) <= 0:
         eta = math.nextafter(eta, math.inf)
     with np.errstate(divide="ignore"):
         return eta, float(y @ np.log((hi - g) / kappa)) if (hi > g).all() else math.inf
@@ -121,18 +127,20 @@ def divergence(kind: str, rows: list[Row], weights: Array, budget: float) -> dic
     """κ, and η by action and kernel."""
 
     def spent(kappa: float) -> float:
-        return float(
-            sum(w * _tilted(kind, row.g, y, kappa)[1] for row in rows for w, y in zip(weights, row.y, strict=True))
-        )
+        pairs = ((w, row.g, y) for row in rows for w, y in zip(weights, row.y, strict=True))
+        return float(sum(w * _tilted(kind, g, y, kappa)[1] for w, g, y in pairs))
 
     kappa = min(bisect(spent, budget, scale(rows)), ENOUGH * scale(rows))
     if kappa == 0.0:
         return {"kappa": 0, "eta": [[0] * weights.size for _ in rows]}
-    return {"kappa": kappa, "eta": [[_tilted(kind, row.g, y, kappa)[0] for y in row.y] for row in rows]}
+    etas = [[_tilted(kind, row.g, y, kappa)[0] for y in row.y] for row in rows]
+    return {"kappa": kappa, "eta": etas}
 
 
 def transport(rows: list[Row], near: list[Any], i: int, budget: float) -> float:
-    """The price κ of moving the mass of kernel i; `near` has the costs D of each row's moves, (K, K)."""
+    """The price κ of moving the mass of kernel i; `near` has the costs D of each row's moves, (K,
+    K).
+    """
     far = max((float(d[np.isfinite(d)].max(initial=0.0)) for d in near), default=0.0) or 1.0
 
     def spent(kappa: float) -> float:
@@ -147,7 +155,8 @@ def transport(rows: list[Row], near: list[Any], i: int, budget: float) -> float:
 
 
 def pivot(z: Array, lo: Array, hi: Array) -> float:
-    """The stake, less the highest, at which a row of intervals ends to be filled."""
+    """The stake, less the highest, at which a row of intervals is full."""
     order = np.argsort(-z, kind="stable")
     filled = np.cumsum((hi - lo)[order]) >= 1 - lo.sum()
-    return float(z[order][np.argmax(filled)] - z.max()) if filled.any() else float(z.min() - z.max())
+    last = z[order][np.argmax(filled)] if filled.any() else z.min()
+    return float(last - z.max())

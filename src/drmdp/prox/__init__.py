@@ -1,4 +1,5 @@
-"""Proximal maps of the first-order method: projections onto one state's ball.
+"""Proximal maps of the first-order method: projections onto the set of a state.
 
-`registry` finds the map of a set and calls its routine (`native/prox`), `project` is the public verb.
+`registry` looks up the map of a set and calls its routine (`native/prox`), `project` is the public
+verb.
 """

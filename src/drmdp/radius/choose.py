@@ -1,14 +1,17 @@
 """Choice of the radius by kernels that were not used.
 
-Each radius has a candidate policy. Its value under kernels held out, mean over the start distribution, is a sample of how it fares in the next
-year, hospital or fold; the radius whose sample is best in the mean, in a quantile or in the worst case is chosen, the smallest of equals.
+Each radius has a candidate policy. Its value under kernels held out, mean over the start
+distribution, is a sample of how it fares in the next year, hospital or fold; the radius whose
+sample is best in the mean, in a quantile or in the worst case is chosen, the smallest of equals.
 
 * `choose`: the held-out kernels are given.
-* `cross_validate`: the N kernels of a model are dealt into folds; the kernels of each are held out in turn, and candidates come from a path
-  around the others, with their weights rescaled. With kernels from ``drmdp.estimate(table, by="parts", episode=…)``, which share no
-  trajectory, this is k-fold cross-validation on trajectories; with ``by="hospital"``, one hospital is left out at a time. Kernels that share
-  data (bootstrap, folds, posterior) make every radius look better than it is. Rows filled by a rule rather than by data count
-  as data; where the model has counts of each kernel, a `drmdp.Notice` says how many they are.
+* `cross_validate`: the N kernels of a model are dealt into folds; the kernels of each are held out
+  in turn, and candidates come from a path around the others, with their weights rescaled. With
+  kernels from ``drmdp.estimate(table, by="parts", episode=…)``, which share no trajectory, this is
+  k-fold cross-validation on trajectories; with ``by="hospital"``, one hospital is left out at a
+  time. Kernels that share data (bootstrap, folds, posterior) make every radius look better than it
+  is. Rows filled by a rule rather than by data count as data; where the model has counts of each
+  kernel, a `drmdp.Notice` says how many they are.
 """
 
 from __future__ import annotations
@@ -22,17 +25,17 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, ArrayLike
-from drmdp.core import clock
-from drmdp.core.progress import counted, showing
 from drmdp.core.random import Seed, generator
 from drmdp.core.tolerance import RTOL
-from drmdp.core.validation import limits, whole
+from drmdp.core.validation import integer, limits
 from drmdp.errors import InputError, Notice, shown
 from drmdp.model import Model, changed
 from drmdp.policies import fixed_kernel as fixed
-from drmdp.radius.path import Path, Point, check_path, path, radii_of
+from drmdp.radius.path import PathPoint, RadiusPath, check_path, path, radii_of
 from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.solution import Status
+from drmdp.ui import clock
+from drmdp.ui.progress import counted, showing
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,52 +96,54 @@ class Choice:
         return float(self.radii[self.best])
 
 
-def choose(found: Path, held_out: ArrayLike, by: str | float = "mean") -> Choice:
+def choose(radius_path: RadiusPath, held_out: ArrayLike, by: str | float = "mean") -> Choice:
     """Compare the policies of a path under held-out kernels.
 
-    `held_out` is an (M, S, A, S) array, a `Model` with the same states and actions, or a list of kernels; `by` is "mean", "worst" or
-    a level such as 0.9 for that quantile.
+    `held_out` is an (M, S, A, S) array, a `Model` with the same states and actions, or a list of
+    kernels; `by` is "mean", "worst" or a level such as 0.9 for that quantile.
 
     Parameters
     ----------
-    found : Path
-        What `drmdp.radius.path` returned.
+    radius_path : RadiusPath
+        The result of `drmdp.radius.path`.
     held_out : M kernels, or a Model
         Kernels that judge the policies.
     by : "mean", "worst" or a level
         What decides.
     """
-    check_path(found, "found")
-    own = criterion(by)
-    samples = _samples(found, fixed.matrices_of(found.model, held_out, "held_out"))
-    return Choice(found.radii, found.fractions, samples, found.model.maximise, own)
+    check_path(radius_path, "radius_path")
+    by = criterion(by)
+    samples = _samples(radius_path, fixed.matrices_of(radius_path.model, held_out, "held_out"))
+    return Choice(radius_path.radii, radius_path.fractions, samples, radius_path.model.maximise, by)
 
 
 def cross_validate(
     model: Model,
-    ball: AmbiguitySet,
+    ambiguity: AmbiguitySet,
     radii: ArrayLike = 20,
     folds: int | None = None,
     by: str | float = "mean",
     tol: float | None = None,
     rtol: float = RTOL,
     seed: Seed = 0,
-    callback: Callable[[Point], Any] | None = None,
+    callback: Callable[[PathPoint], Any] | None = None,
     threads: int | None = None,
     max_seconds: float | None = None,
     progress: bool | None = None,
     nature: str = "adversarial",
 ) -> Choice:
-    """Hold out the kernels of a model in turn; by default one at a time, else dealt at random into `folds`.
+    """Hold out the kernels of a model in turn; by default one at a time, else dealt at random into
+    `folds`.
 
-    Tolerance, threads, progress and nature are those of `drmdp.solve`. When `max_seconds` are over, the kernels of the folds that are done decide, and
-    `status` says so; without a single one there is no answer and an `InputError`. Ctrl-C is passed on.
+    Tolerance, threads, progress and nature are those of `drmdp.solve`. When `max_seconds` are over,
+    the kernels of the folds that are done decide, and `status` says so; without a single one there
+    is no answer and an `InputError`. Ctrl-C is passed on.
 
     Parameters
     ----------
     model : Model
         Its kernels are held out in turn.
-    ball : set
+    ambiguity : set
         What is feared; its radius is replaced.
     radii : sequence of numbers, or how many
         Candidates, as for `drmdp.radius.path`.
@@ -151,58 +156,50 @@ def cross_validate(
     seed : int or Generator
         Of the deal.
     callback : callable, optional
-        Called with each `Point` when it is solved.
+        Called with each `PathPoint` when it is solved.
     threads, progress, nature : optional
         As for `drmdp.solve`.
     max_seconds : float, optional
         Stop after so many seconds, to within a solve.
     """
-    check_problem(model, ball)
+    check_problem(model, ambiguity)
     limits(None, max_seconds, callback)
     deadline = clock.deadline(max_seconds)
     used, n = folds_of(model, folds)
-    own = criterion(by)
+    by = criterion(by)
     if borrowed := _borrowed(model, used):
         warnings.warn(borrowed, Notice, stacklevel=2)
-    limit = float(ball.saturation(model).max())
-    asked = radii_of(radii)
+    limit = float(ambiguity.saturation(model).max())
+    grid = radii_of(radii)
     fold = generator(seed, "cross_validate").permutation(np.arange(used.size) % n)
+    settings: Any = {"callback": callback, "threads": threads, "nature": nature}
 
-    def trace(own: Model, at: Any) -> Path | None:
-        left = None if max_seconds is None else max(0.0, deadline - clock.now())
-        found = path(own, ball, at, tol, rtol, callback=callback, threads=threads, max_seconds=left, nature=nature)
-        if found.status is Status.interrupted:
+    def trace(part: Model, radii: Any) -> RadiusPath | None:
+        rest = None if max_seconds is None else max(0.0, deadline - clock.now())
+        traced = path(part, ambiguity, radii, tol, rtol, max_seconds=rest, **settings)
+        if traced.status is Status.interrupted:
             raise KeyboardInterrupt
-        return None if found.status is Status.time_limit else found
+        return None if traced.status is Status.time_limit else traced
 
-    parts: list[Array] = []
     with showing(progress), counted("folds", n) as step:
-        if isinstance(asked, int):  # where decisions change with all kernels
-            first = trace(model, asked)
-            asked = np.zeros(0) if first is None else first.radii
-        for k in range(n if asked.size else 0):
+        if isinstance(grid, int):  # where decisions change with all kernels
+            first = trace(model, grid)
+            grid = np.zeros(0) if first is None else first.radii
+        samples = np.full((grid.size, fold.size), np.nan)  # in the order of the kernels
+        for k in range(n if grid.size else 0):
             out = used[fold == k]
-            found = trace(_without(model, out), asked)
-            if found is None:
+            traced = trace(_without(model, out), grid)
+            if traced is None:
                 break
-            parts.append(_samples(found, [fixed.matrix_of(model, int(i)) for i in out], deadline))
+            matrices = [fixed.matrix_of(model, int(i)) for i in out]
+            samples[:, fold == k] = _samples(traced, matrices, deadline)
             step()
-    return _choice(model, asked, limit, own, parts, fold, max_seconds)
-
-
-def _choice(
-    model: Model, radii: Array, limit: float, by: str | float, parts: list[Array], fold: Any, max_seconds: float | None
-) -> Choice:
-    """Put the samples of the folds in the order of the kernels, those that are complete."""
-    samples = np.full((radii.size, fold.size), np.nan)
-    for k, part in enumerate(parts):
-        samples[:, fold == k] = part
-    done = np.isfinite(samples).all(axis=0) & (radii.size > 0)
+    done = np.isfinite(samples).all(axis=0) & (grid.size > 0)
     if not done.any():
         raise InputError(f"max_seconds: {max_seconds!r} s are too short to finish a single fold")
-    fractions = radii / limit if limit > 0 else np.zeros(radii.size)
+    fractions = ambiguity.share(grid, limit)
     status = Status.solved if done.all() else Status.time_limit
-    return Choice(radii, fractions, samples[:, done], model.maximise, by, status)
+    return Choice(grid, fractions, samples[:, done], model.maximise, by, status)
 
 
 def criterion(by: Any) -> str | float:
@@ -214,28 +211,32 @@ def criterion(by: Any) -> str | float:
     raise InputError(f'by: expected "mean", "worst" or a level between 0 and 1, got {shown(by)}')
 
 
-def _samples(found: Path, matrices: list[Any], deadline: float = math.inf) -> Array:
-    model = found.model
-    return np.stack([fixed.values(model, point.policy, matrices, deadline) @ model.initial for point in found.points])
+def _samples(radius_path: RadiusPath, matrices: list[Any], deadline: float = math.inf) -> Array:
+    model, policies = radius_path.model, [point.policy for point in radius_path.points]
+    values = (fixed.values(model, policy, matrices, deadline) for policy in policies)
+    return np.stack([by_kernel @ model.initial for by_kernel in values])
 
 
 def folds_of(model: Model, folds: int | None) -> tuple[Any, int]:
     """Numbers of the kernels with weight, and how many folds to deal them into."""
     used = np.flatnonzero(model.weights > 0)
     if used.size < 2:
-        raise InputError("cross_validate: the model has one kernel with positive weight, nothing can be held out")
-    return used, used.size if folds is None else whole("folds", folds, 2, used.size)
+        what = "the model has one kernel with positive weight, nothing can be held out"
+        raise InputError(f"cross_validate: {what}")
+    return used, used.size if folds is None else integer("folds", folds, 2, used.size)
 
 
 def _borrowed(model: Model, used: Any) -> str:
-    """How many rows of the kernels rest on no data of their own, in words; nothing if none do, or it is not known."""
+    """Words on rows of the kernels that rest on no data of their own; none if there are none, or it
+    is not known.
+    """
     table = model._counts
     if table is None or table.n_kernels != model.n_kernels:
         return ""
     rows = table.sums().reshape(-1, model.n_kernels)[model.available.ravel()][:, used]
-    empty, there = int((rows == 0).sum()), rows.size
-    kind = "rewards" if model.maximise else "costs"
-    what = f"{empty:,} of {there:,} rows of the kernels held out have no data of their own, but what a rule gave also to others"
+    empty, kind = int((rows == 0).sum()), "rewards" if model.maximise else "costs"
+    what = f"{empty:,} of {rows.size:,} rows of the kernels held out have no data of their own"
+    what += ", but what a rule gave also to others"
     return f"{what}: held-out {kind} look better than they are" if empty else ""
 
 
@@ -243,5 +244,4 @@ def _without(model: Model, kernels: Any) -> Model:
     """The model without some kernels: their weights are 0."""
     weights = model.weights.copy()
     weights[kernels] = 0
-    weights /= weights.sum()
-    return changed(model, weights=weights)
+    return changed(model, weights=weights / weights.sum())

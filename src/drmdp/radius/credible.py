@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.errors import InputError
+from drmdp.errors import InputError, unexpected
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet, check_problem
 from drmdp.sets.confidence import around_mean, checked_level
@@ -51,12 +51,14 @@ def credible(draws: Model, ambiguity: AmbiguitySet, level: float = 0.9) -> Array
     ambiguity.fitted(draws).check_sized()
     level, used = checked_level("level", level), np.flatnonzero(draws.weights > 0)
     if ambiguity.moves != "states" or used.size < 2 or ambiguity.short == "intervals":
-        raise InputError(f"{ambiguity.short}: expected a ball around two or more posterior draws, got {used.size}")
+        expected = "a set around two or more posterior draws"
+        raise unexpected(ambiguity.short, expected, used.size)
     weights = draws.weights[used] / draws.weights[used].sum()
     out = np.zeros(draws.available.shape if ambiguity.by_pair else draws.n_states)
     for s in np.flatnonzero(draws.available.any(axis=1)).tolist():
         rows = draws.blocks.dense(s, s + 1)[0][draws.available[s]][:, used]  # (A', N, S)
-        rows = rows[:, :, rows.any(axis=(0, 1))] if getattr(ambiguity, "ground", None) is None else rows
+        if getattr(ambiguity, "ground", None) is None:
+            rows = rows[:, :, rows.any(axis=(0, 1))]
         far = _distances(ambiguity, rows, weights)  # (N, A') or (N,)
         order = np.argsort(far, axis=0)
         enough = np.cumsum(weights[order], axis=0) >= level * (1 - 1e-12)
@@ -64,9 +66,8 @@ def credible(draws: Model, ambiguity: AmbiguitySet, level: float = 0.9) -> Array
         radii = np.take_along_axis(far, last, 0)[0]
         if not np.isfinite(radii).all():
             cure = "some draws lack next states that others have: take tv, or a larger prior"
-            raise InputError(
-                f"{ambiguity.short}: state {draws.states[s]!r}: no radius holds {level:g} of the draws: {cure}"
-            )
+            what = f"state {draws.states[s]!r}: no radius holds {level:g} of the draws"
+            raise InputError(f"{ambiguity.short}: {what}: {cure}")
         out[(s, draws.available[s]) if ambiguity.by_pair else s] = radii
     return out
 

@@ -1,4 +1,4 @@
-"""What to measure next: where more rows of data lower the worst case most.
+"""Value of more data: where more rows lower the worst case most.
 
 Radii that stand for the error of n rows shrink like n^(−1/2), and divergences, which are of degree
 2 in distances, like 1/n. With m more rows of (s, a) that look like those there are, θ_sa becomes
@@ -21,22 +21,22 @@ import numpy as np
 
 from drmdp._typing import Array, ArrayLike, IntArray
 from drmdp.core.names import same
-from drmdp.core.text import count
-from drmdp.core.validation import Names, numbers, whole
-from drmdp.errors import InputError, clean, shown
+from drmdp.core.validation import Names, integer, numbers
+from drmdp.errors import InputError, clean, unexpected
 from drmdp.model import Model
 from drmdp.policies.prices import responses
-from drmdp.policies.tables import known_model
+from drmdp.policies.values import known_model
 from drmdp.sets import AmbiguitySet, Reweighting, check_problem
 from drmdp.solution import HorizonSolution, Solution, check_solution
-from drmdp.solution.tables import columns
+from drmdp.solution.rows import columns
+from drmdp.ui.text import count
 
 SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """What more rows of each state and action, or of each state, would improve.
+    """Improvements by more rows of each state and action, or of each state.
 
     Attributes
     ----------
@@ -76,10 +76,10 @@ class Measurements:
     def to_frame(self) -> Any:
         """A polars table: state, action, rows, radius, gain, gain_per_cost; in `order`."""
         place = self.order.T
-        told = {"rows": self.counts, "radius": self.radii, "gain": self.gains}
-        told["gain_per_cost"] = self.gains / (self.rows * self.costs)
+        table = {"rows": self.counts, "radius": self.radii, "gain": self.gains}
+        table["gain_per_cost"] = self.gains / (self.rows * self.costs)
         names = {"state": self.states} | ({"action": self.actions} if len(place) == 2 else {})
-        return columns(names, place, {name: values[tuple(place)] for name, values in told.items()})
+        return columns(names, place, {name: values[tuple(place)] for name, values in table.items()})
 
     def __repr__(self) -> str:
         lines = [f"Measurements: what {count(self.rows, 'more row')} would improve, the most first"]
@@ -137,27 +137,28 @@ def measure_next(
     check_problem(model, ambiguity)
     if not plan:
         check_solution(solution)
-    more = whole("rows", rows, 1)
-    seen = np.where(model.available, _rows(model, ambiguity, solution), 0.0)
-    n = seen if ambiguity.by_pair else seen.sum(axis=1)
+    more = integer("rows", rows, 1)
+    counts = np.where(model.available, _rows(model, ambiguity, solution), 0.0)
+    n = counts if ambiguity.by_pair else counts.sum(axis=1)
     price = np.ones(n.shape) if cost is None else numbers("cost", cost)
     if price.shape not in ((), n.shape) or not ((price > 0) & np.isfinite(price)).all():
-        expected = f"positive numbers, one or an array {n.shape}"
-        raise InputError(f"cost: expected {expected}, got {shown(cost)}")
-    left = (n / (n + more)) ** (ambiguity.degree / 2)
+        raise unexpected("cost", f"positive numbers, one or an array {n.shape}", cost)
+    shrink = (n / (n + more)) ** (ambiguity.degree / 2)
     radii = ambiguity.radii(model)
-    gains, there = np.zeros(n.shape), model.available
+    gains, available = np.zeros(n.shape), model.available
     for visits, response in responses(solution, model, ambiguity):
-        gains -= visits.reshape(-1, *[1] * (n.ndim - 1)) * response.change(radii * left)
-        there = response.model.available  # not where a target ends it
-    unseen = (n == 0) & (there if ambiguity.by_pair else there.any(axis=1))
+        gains -= visits.reshape(-1, *[1] * (n.ndim - 1)) * response.change(radii * shrink)
+        available = response.model.available  # not where a target ends it
+    unseen = (n == 0) & (available if ambiguity.by_pair else available.any(axis=1))
     gains = np.where(unseen, np.nan, np.maximum(gains, 0.0))
     costs = np.broadcast_to(price, n.shape)
     return Measurements(gains, n, radii, more, costs, model.states, model.actions)
 
 
 def _rows(model: Model, ambiguity: AmbiguitySet, solution: Any) -> Array:
-    """Rows of each pair; refuse what has none, no radius that they shrink, or is of another problem."""
+    """Rows of each pair; refuse models without them, sets without a radius that they shrink, and
+    solutions of another problem.
+    """
     plan, counts = isinstance(solution, HorizonSolution), model.pair_counts
     if counts is None:
         cure = "drmdp.estimate keeps its counts, and drmdp.Model takes them, counts=…"
@@ -168,7 +169,7 @@ def _rows(model: Model, ambiguity: AmbiguitySet, solution: Any) -> Array:
         raise InputError(f"{ambiguity.short}: {why}")
     if solution.settings["nature"] != "adversarial":
         raise InputError("nature: with more rows one that helps can do less: nothing is gained")
-    stages = solution.settings["balls"] if plan else [solution.settings["ball"]]
+    stages = solution.settings["sets"] if plan else [solution.settings["ambiguity"]]
     if plan:
         known = solution.fingerprints == (model.fingerprint,)
     elif solution.criterion == "reach":  # whose model has other ends

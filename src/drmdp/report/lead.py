@@ -1,4 +1,6 @@
-"""What a decision maker reads first: what to do, what it is worth, what that rests on, whether another policy is better, and at which radii."""
+"""The first screen: the decision, its value, the data behind it, whether another policy is better,
+and at which radii.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,14 @@ import numpy as np
 
 from drmdp import policies
 from drmdp._typing import Array
-from drmdp.core.counts import FEW
-from drmdp.core.text import amount, count, some
-from drmdp.report.decision import SURE, Decision, decide
+from drmdp.report.decision import SURE, Decision, decide, spans
 from drmdp.report.facts import Subject
 from drmdp.report.worth import paragraphs
 from drmdp.sets import AmbiguitySet
 from drmdp.solution import reached
 from drmdp.solution.results import SELDOM
-from drmdp.solution.rows import in_words
+from drmdp.solution.rows import FEW, in_words
+from drmdp.ui.text import amount, count, first_names
 
 SAME = 5e-4
 """Differences of less than this share of the larger amount are none."""
@@ -29,7 +30,9 @@ def lead(subject: Subject) -> dict[str, Any]:
     solution, model = subject.solution, subject.model
     share = None if model is None else policies.visits(model, solution.policy)
     decision = decide(solution.states, solution.actions, solution.policy, share, rows=_few(subject))
-    known = None if model is None or subject.ball is None else (*model.notes, *subject.ball.remarks(model))
+    notes = solution.notes
+    if model is not None and subject.ambiguity is not None:  # single kernels have a paragraph
+        notes = subject.ambiguity.notes(model)
     return {
         "decisions": [("", decision.lines, decision.caveat)],
         "worth": paragraphs(subject),
@@ -37,12 +40,12 @@ def lead(subject: Subject) -> dict[str, Any]:
         "better": _better(subject),
         "good": reached(solution),
         "assumed": _assumed(subject),
-        "notes": list(dict.fromkeys(solution.notes if known is None else known)),  # singles are told above
+        "notes": list(dict.fromkeys(notes)),
     }
 
 
 def _few(subject: Subject) -> dict[int, str]:
-    """On how many rows it rests what a state plays, where these are few."""
+    """Fewest rows of the actions of a state, where these are few."""
     model = subject.model
     if model is None or model.pair_counts is None:
         return {}
@@ -52,28 +55,28 @@ def _few(subject: Subject) -> dict[int, str]:
 
 
 def against(subject: Any, rival: Any) -> str:
-    """How a rival does, and what the policy, or plan, saves against it."""
+    """A rival, and what the policy, or plan, saves against it."""
     unit, sign = subject.unit, -1 if subject.more else 1
     if alike(subject.policy, rival.policy):
         return f"{rival.name} is the same {subject.what}."
-    pairs = [(rival.mean, subject.mean), (rival.worst, subject.worst)][: 1 if subject.certain else 2]
-    saved = [sign * (other - own) for other, own in pairs]
-    if all(_none(gain, other) for gain, (other, _) in zip(saved, pairs, strict=True)):
+    pairs = [(rival.mean, subject.mean)]
+    pairs += [] if subject.certain else [(rival.worst, subject.worst)]
+    gains = [(sign * (other - value), other) for other, value in pairs]
+    if all(_none(gain, other) for gain, other in gains):
         return f"{rival.name} does as well."
-    words = [_difference(gain, other, unit, subject.noun) for gain, (other, _) in zip(saved, pairs, strict=True)]
+    words = [_difference(gain, other, unit, subject.noun) for gain, other in gains]
     first = f"{rival.name} {subject.does} {amount(rival.mean, unit)} under the same mean"
+    this = f"against it this {subject.what} {words[0]}"
     if subject.certain:
-        return f"{first}: against it this {subject.what} {words[0]}."
+        return f"{first}: {this}."
     figure = "best case" if subject.helps else "planning figure"
-    return (
-        f"{first} and has the {figure} {amount(rival.worst, unit)}: against it this {subject.what} {words[0]} under that mean "
-        f"and {words[1]} in the {figure}."
-    )
+    first += f" and has the {figure} {amount(rival.worst, unit)}"
+    return f"{first}: {this} under that mean and {words[1]} in the {figure}."
 
 
-def alike(one: Array, other: Array) -> bool:
+def alike(policy: Array, other: Array) -> bool:
     """Whether policies differ by nothing that matters."""
-    return bool(np.abs(one - other).max() < 1 - SURE)
+    return bool(np.abs(policy - other).max() < 1 - SURE)
 
 
 def _none(gain: float, size: float) -> bool:
@@ -81,7 +84,7 @@ def _none(gain: float, size: float) -> bool:
 
 
 def _difference(gain: float, size: float, unit: str, noun: str) -> str:
-    """What a gain is called."""
+    """A gain in words."""
     if _none(gain, size):
         return "makes no difference"
     share = f" ({abs(gain) / abs(size):.1%})" if size else ""
@@ -93,97 +96,118 @@ def _difference(gain: float, size: float, unit: str, noun: str) -> str:
     return f"saves {text}" if gain > 0 else f"costs {text} more"
 
 
-def within(found: Any, unit: str) -> str:
-    """By how much nothing is better than a result with `gap` and `scale`."""
-    share = found.gap / found.scale if found.scale > 0 else 0.0
-    return "by even a millionth of the largest amount" if share <= 1e-6 else f"by more than {amount(found.gap, unit)}"
+def within(result: Any, unit: str) -> str:
+    """The gap of a result with `gap` and `scale`, in words."""
+    share = result.gap / result.scale if result.scale > 0 else 0.0
+    if share <= 1e-6:
+        return "by even a millionth of the largest amount"
+    return f"by more than {amount(result.gap, unit)}"
 
 
 def _better(subject: Subject) -> str:
-    """How near to the best the policy is."""
+    """A sentence on how near to the best the policy is."""
     solution = subject.solution
     near = within(solution, subject.unit)
     figure = "value under that mean" if subject.certain else f"{subject.side} case over the set"
-    first = f"No: no other policy has a better {figure} {near}, in any state. This is proved; the appendix says how."
-    return first if reached(solution) else f"{first} The run ended early: {solution.status.sentence}."
+    proof = "This is proved; the appendix says how."
+    first = f"No: no other policy has a better {figure} {near}, in any state. {proof}"
+    early = f" The run ended early: {solution.status.sentence}."
+    return first if reached(solution) else first + early
 
 
 def _assumed(subject: Subject) -> str:
-    """What the worst case is over."""
-    if subject.ball is None:
-        return f"The {subject.side} case is over {subject.solution.settings['ball']}."
-    if subject.certain:
-        return (
-            f"Nothing was considered but {subject.centre}." if subject.model is not None else "No doubt about the data."
-        )
-    return assumed(subject, subject.ball)
+    """A sentence on the set of the worst case."""
+    if subject.ambiguity is None:
+        return f"The {subject.side} case is over {subject.solution.settings['ambiguity']}."
+    if not subject.certain:
+        return assumed(subject, subject.ambiguity)
+    if subject.model is None:
+        return "No doubt about the data."
+    return f"Nothing was considered but {subject.centre}."
 
 
-def assumed(subject: Any, ball: AmbiguitySet, when: str = "") -> str:
+def assumed(subject: Any, ambiguity: AmbiguitySet, when: str = "") -> str:
     """The same of a set around the kernels, if these are known; `when` is said of a plan."""
     around, model = "", subject.model
     if model is not None:
-        names = "" if isinstance(model.kernel_names, range) else f" ({some(model.kernel_names, 8)})"
-        around = f" around {count(model.n_kernels, subject.kernels)}{names}"
-    size = f"{ball.size_words}, " if ball.sized else ""
-    return f"The {subject.side} case is over what the set allows{when}{around}: {size}{ball.words}."
+        around = f" around {count(model.n_kernels, subject.kernels)}"
+        if not isinstance(model.kernel_names, range):
+            around += f" ({first_names(spans(list(map(str, model.kernel_names))), 8)})"
+    size = f"{ambiguity.size_words}, " if ambiguity.sized else ""
+    over = f"over what the set allows{when}{around}"
+    return f"The {subject.side} case is {over}: {size}{ambiguity.words}."
 
 
 # ---------------------------------------------------------------------- along the radius
 
 
 def switch(subject: Subject) -> list[dict[str, Any]]:
-    """What is best at each radius of the path: texts of the panels, and which of them is this one."""
+    """The best policy at each radius of the path: texts of the panels, and which of them is this
+    one.
+    """
     sweep, model = subject.sweep, subject.model
     if sweep is None or model is None:
         return []
-    share = policies.visits(model, subject.solution.policy)
-    own = subject.radius
-    current = int(np.argmin(np.abs(sweep.radii - own))) if own is not None else 0
+    policy, radius = subject.solution.policy, subject.radius
+    share = policies.visits(model, policy)
+    own = decide(model.states, model.actions, policy, share)
+    current = int(np.argmin(np.abs(sweep.radii - radius))) if radius is not None else 0
     panels: list[dict[str, Any]] = []
     before: Decision | None = None
-    for k, (point, worst, mean) in enumerate(zip(sweep.points, sweep.worst, sweep.nominal, strict=True)):
-        found = decide(model.states, model.actions, point.policy, share)
-        otherwise = np.flatnonzero(
-            (point.policy >= 0.5).argmax(axis=1) != (subject.solution.policy >= 0.5).argmax(axis=1)
-        )
+    values = zip(sweep.points, sweep.worst, sweep.nominal, strict=True)
+    for k, (point, worst, mean) in enumerate(values):
+        near = radius is not None and abs(point.radius - radius) <= 1e-12 * max(radius, 1.0)
+        played = policy if near else point.policy
+        decision = own if near else decide(model.states, model.actions, played, share)
+        if near and subject.mean is not None:
+            worst, mean = subject.worst, subject.mean
+        likeliest = ((x >= 0.5).argmax(axis=1) for x in (played, policy))
         panels.append(
             {
                 "radius": f"{point.radius:.3g}",
                 "current": k == current,
-                "here": own is not None and abs(point.radius - own) <= 1e-12 * max(own, 1.0),
-                "mark": before is not None and before.sentence != found.sentence,
-                "decisions": [("", found.lines, found.caveat)],
+                "here": near,
+                "mark": before is not None and before.sentence != decision.sentence,
+                "same": decision.sentence == own.sentence,
+                "decisions": [("", decision.lines, decision.caveat)],
                 "more": "",
                 "worst": amount(float(worst), subject.unit),
                 "mean": amount(float(mean), subject.unit),
-                "otherwise": _otherwise(subject, otherwise),
+                "otherwise": _otherwise(subject, np.flatnonzero(np.not_equal(*likeliest))),
             }
         )
-        before = found
+        before = decision
     return panels
 
 
-def trust(panels: list[dict[str, Any]]) -> str:
-    """From which radius to which the decision stays the same: the texts of `switch` in one sentence."""
+def trust(panels: list[dict[str, Any]], size: str = "radius") -> str:
+    """A sentence on the radii, or levels, at which the decision is that of the page, of the panels
+    of `switch`.
+    """
     if not panels:
         return ""
     here = next(k for k, panel in enumerate(panels) if panel["current"])
-    marks = [k for k, panel in enumerate(panels) if panel["mark"]]
-    radii = [panel["radius"] for panel in panels]
-    if not marks:
-        return f"The decision is the same at every radius that was compared, from {radii[0]} to {radii[-1]}."
-    up, down = next((k for k in marks if k > here), None), next((k for k in reversed(marks) if k <= here), None)
-    low, high = radii[0 if down is None else down], radii[(len(radii) if up is None else up) - 1]
-    same = f"at radius {low}" if low == high else f"from radius {low} to {high}"
-    others = [radii[k] for k in (None if down is None else down - 1, up) if k is not None]
+    changed = [k for k, panel in enumerate(panels) if not panel["same"]]
+    sizes = [panel["radius"] for panel in panels]
+    doubt = " Larger levels mean less doubt." if size == "level" else ""
+    if not changed:
+        same = f"The decision is the same at every {size} that was compared"
+        return f"{same}, from {sizes[0]} to {sizes[-1]}.{doubt}"
+    if here in changed:
+        return f"At {size} {sizes[here]} the decision is another one.{doubt}"
+    up = next((k for k in changed if k > here), None)
+    down = next((k for k in reversed(changed) if k < here), None)
+    low = sizes[0 if down is None else down + 1]
+    high = sizes[(len(sizes) if up is None else up) - 1]
+    same = f"at {size} {low}" if low == high else f"from {size} {low} to {high}"
     last = ", the largest that was compared" if up is None else ""
-    return f"The decision is this one {same}{last}; at {' and at '.join(others)} it is another one."
+    others = " and at ".join(sizes[k] for k in (down, up) if k is not None)
+    return f"The decision is this one {same}{last}; at {others} it is another one.{doubt}"
 
 
 def _otherwise(subject: Subject, states: Any) -> str:
     if not states.size:
         return "The likeliest action is that of this report in every state."
-    names = f": {some([subject.solution.states[int(s)] for s in states[: LISTED + 1]], LISTED)}"
-    end = "" if names.endswith("…") else "."
-    return f"The likeliest action differs from this report in {count(states.size, 'state')}{names}{end}"
+    names = first_names([subject.solution.states[int(s)] for s in states[: LISTED + 1]], LISTED)
+    where = f"in {count(states.size, 'state')}: {names}{'' if names.endswith('…') else '.'}"
+    return f"The likeliest action differs from this report {where}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,52 +13,71 @@ from drmdp import plot
 from drmdp._typing import Array
 from drmdp._version import __version__
 from drmdp.core.cached import cached_property
-from drmdp.core.files import write_whole
-from drmdp.core.progress import stage
-from drmdp.core.text import amount, column, count, discount
 from drmdp.core.validation import number
 from drmdp.errors import InputError, described
+from drmdp.io.files import AnyPath, write_whole
 from drmdp.plot.maps import places_of
 from drmdp.plot.plans import groups
 from drmdp.policies import fixed_kernel as fixed
-from drmdp.policies.single import Singles, plan_singles
+from drmdp.policies.single_kernels import Singles, plan_singles
 from drmdp.report import page
 from drmdp.report.decision import SURE, decide
-from drmdp.report.facts import MAPPED, in_unit
+from drmdp.report.facts import MAPPED, first_visited, in_unit, left_out, table
 from drmdp.report.lead import against, assumed, trust, within
 from drmdp.report.matter import matter
 from drmdp.report.rivals import LARGE, SWEEPS, mean_of, plan_rivals
 from drmdp.report.worth import Worth, paragraphs
 from drmdp.solution import HorizonSolution, choice, reached
+from drmdp.solution.results import SELDOM
 from drmdp.solution.rows import fewest_rows
 from drmdp.solvers.horizon import with_models
+from drmdp.ui.progress import stage
+from drmdp.ui.text import amount, column, count, discount
 
 STEPS = 4
-"""So many changes of the plan are told in sentences, and fewer if these take more than `LINES` lines."""
+"""So many changes of the plan are told in sentences, and fewer if these take more than `LINES`
+lines.
+"""
 LINES = 6
 LEAST = 0.05
 """Probabilities below this are not told in sentences."""
-ALL = 40
-"""So many states are listed."""
-NO_DRAWS = "Where nothing may be drawn at random, rectangular='sa' (--rectangular sa) gives every action a budget of its own: the best plan then draws nothing."
+NO_DRAWS = (
+    "Where nothing may be drawn at random, rectangular='sa' (--rectangular sa) gives every action "
+    "a budget of its own: the best plan then draws nothing."
+)
 
 
 @dataclass(frozen=True)
-class Told(Worth):
-    """What a page about a plan says of it, in the words of `worth` and `lead`."""
+class PlanFacts(Worth):
+    """A plan and its figures, for `worth` and `lead`."""
 
     plan: HorizonSolution
 
     @classmethod
-    def of(cls, plan: HorizonSolution, unit: str) -> Told:
-        """What there is to say of a plan."""
+    def of(cls, plan: HorizonSolution, unit: str) -> PlanFacts:
+        """The facts of a plan in a unit."""
         stages = None if plan.natures is None else plan.natures.stages
-        ball = stages.balls[0] if stages is not None and len(plan.settings["balls"]) == 1 else None
+        ambiguity = None
+        if stages is not None and len(plan.settings["sets"]) == 1:
+            played = (plan.policy >= SELDOM).any(axis=0)
+            ambiguity = stages.sets[0].about(stages.first, played)
         return cls(
-            unit, plan.noun, "plan", plan.policy, stages and stages.first, ball, mean_of(plan, plan.policy),
-            float(plan.initial @ plan.value[0]), plan.scale, bool(plan.settings["nature"] == "cooperative"), "a stage",
-            f"over {count(plan.n_stages, 'stage')}", plan.discount, list(zip(stages.given, plan.policy, strict=True)) if stages else [], plan,
-        )  # fmt: skip
+            unit=unit,
+            noun=plan.noun,
+            what="plan",
+            policy=plan.policy,
+            model=stages and stages.first,
+            ambiguity=ambiguity,
+            mean=mean_of(plan, plan.policy),
+            worst=float(plan.initial @ plan.value[0]),
+            scale=plan.scale,
+            helps=bool(plan.settings["nature"] == "cooperative"),
+            every="a stage",
+            over=f"over {count(plan.n_stages, 'stage')}",
+            discount=plan.discount,
+            stages=list(zip(stages.given, plan.policy, strict=True)) if stages else [],
+            plan=plan,
+        )
 
     @cached_property
     def singles(self) -> Singles | None:
@@ -67,57 +85,50 @@ class Told(Worth):
         return plan_singles(self.plan)
 
     def rate(self, total: float) -> float | None:
-        """The same at every stage, discounted alike; nothing where the process may end before, or with other values after the last stage."""
-        plan = self.plan
-        if self.model is None or plan.n_stages == 1 or plan.final.any() or self.model.terminal.any():
+        """The same at every stage, discounted alike; nothing where the process may end before, or
+        with other values after the last stage.
+        """
+        plan, model = self.plan, self.model
+        if model is None or plan.n_stages == 1 or plan.final.any() or model.terminal.any():
             return None
         return total / float((plan.discount ** np.arange(plan.n_stages)).sum())
 
 
 @stage("writing the report")
-def write_plan(
-    plan: HorizonSolution,
-    path: str | os.PathLike[str],
-    models: Any = None,
-    ball: Any = None,
-    title: str | None = None,
-    command: str | None = None,
-    baseline: Any = None,
-    unit: str = "",
-    sweep: Mapping[float, HorizonSolution] | None = None,
-) -> None:
-    """Write the page about a plan; see `drmdp.HorizonSolution.report`."""
+def write_plan(plan: HorizonSolution, path: AnyPath, **asked: Any) -> None:
+    """Write the page about a plan; `asked` are the other arguments of
+    `drmdp.HorizonSolution.report`.
+    """
     page.check_target(path)
-    plan = plan if models is None and ball is None else with_models(plan, models, ball)
-    others = _checked(plan, sweep)
+    given = asked["models"], asked["ambiguity"]
+    plan = plan if given == (None, None) else with_models(plan, *given)
+    others = _checked(plan, asked["sweep"])
     visits = _visits(plan)
-    told, more = decisions(plan, visits)
-    subject = Told.of(plan, unit)
-    panels = _panels(subject, others)
-    rivals = plan_rivals(plan, baseline)
+    sentences, more = decisions(plan, visits)
+    subject = PlanFacts.of(plan, asked["unit"])
+    panels = _panels(subject, others, sentences)
+    rivals = plan_rivals(plan, asked["baseline"])
     section, drawings = matter(subject, plan, rivals)
     text = page.fill(
         "plan.html",
         page.drawn(_pictures(plan)),
         page.drawn(drawings),
         matter=section,
-        title=title or ("A robust plan" if plan.optimal else "A plan, and its worst case"),
-        noun=plan.noun,
-        side=subject.side,
-        decisions=told,
+        title=asked["title"] or ("A robust plan" if plan.optimal else "A plan, and its worst case"),
+        subject=subject,
+        decisions=sentences,
         more=more,
         worths=paragraphs(subject),
         against=[against(subject, rival) for rival in rivals],
         better=_better(subject),
         good=reached(plan),
         assumed=_assumed(subject),
-        notes=plan.notes,
         table=_table(subject, visits),
         panels=panels,
         trust=trust(panels),
         radii=_radii(subject, panels),
         problem=_problem(plan),
-        command=command,
+        command=asked["command"],
         reproduce=_reproduce(plan),
     )
     write_whole(path, lambda stream: stream.write(text.encode("utf-8", "replace")))
@@ -129,43 +140,49 @@ def _checked(plan: HorizonSolution, sweep: Any) -> dict[float, HorizonSolution]:
         return {}
     if not isinstance(sweep, Mapping):
         raise InputError(f"sweep: expected a mapping of radii to plans, got {described(sweep)}")
-    found = {number("sweep: radius", radius): other for radius, other in sweep.items()}
-    for radius, other in found.items():
+    plans = {number("sweep: radius", radius): other for radius, other in sweep.items()}
+    for radius, other in plans.items():
         if not isinstance(other, HorizonSolution):
-            raise InputError(f"sweep: radius {radius:g}: expected a drmdp.HorizonSolution, got {described(other)}")
+            what = f"expected a drmdp.HorizonSolution, got {described(other)}"
+            raise InputError(f"sweep: radius {radius:g}: {what}")
         if (other.fingerprints, other.policy.shape) != (plan.fingerprints, plan.policy.shape):
             raise InputError(f"sweep: radius {radius:g}: the plan is of other models or stages")
-    return dict(sorted(found.items()))
+    return dict(sorted(plans.items()))
 
 
-def decisions(plan: HorizonSolution, visits: Array | None = None) -> tuple[list[tuple[str, list[str], str]], str]:
-    """The plan in sentences, (stages, what to do in lines, where it is otherwise), and what they leave out.
+def decisions(
+    plan: HorizonSolution, visits: Array | None = None
+) -> tuple[list[tuple[str, list[str], str]], str]:
+    """The plan in sentences, (stages, lines, exceptions), and a text on what they leave out.
 
-    A sentence is about stages in a row at which the same actions are played in every state; how often is told only if that stays the same.
+    A sentence is about stages in a row at which the same actions are played in every state; how
+    often is told only if that stays the same.
     """
     played = plan.policy >= np.minimum(LEAST, plan.policy.max(axis=2, keepdims=True))
-    changes = (played[1:] != played[:-1]).any(axis=(1, 2))
-    first = np.flatnonzero(np.append(True, changes))
+    first = np.flatnonzero(np.append(True, (played[1:] != played[:-1]).any(axis=(1, 2))))
     last = np.append(first[1:], plan.n_stages) - 1
-    told: list[tuple[str, list[str], str]] = []
+    sentences: list[tuple[str, list[str], str]] = []
     keys: dict[str, None] = {}
     for lo, hi in list(zip(first.tolist(), last.tolist(), strict=True))[:STEPS]:
-        own = plan.policy[lo : hi + 1]
-        same = bool(np.ptp(own, axis=0).max() < 0.01)
+        policy = plan.policy[lo : hi + 1]
+        same = bool(np.ptp(policy, axis=0).max() < 0.01)
         often = None if visits is None else visits[lo : hi + 1].sum(axis=0)
-        found = decide(plan.states, plan.actions, own[0], often, exact=same, least=LEAST)
-        if told and sum(len(lines) for _, lines, _ in told) + len(found.lines) > LINES:
+        decision = decide(plan.states, plan.actions, policy[0], often, exact=same, least=LEAST)
+        n_lines = sum(len(lines) for _, lines, _ in sentences) + len(decision.lines)
+        if sentences and n_lines > LINES:
             break
         when = _when(plan, lo, hi)
-        told.append((when if first.size > 1 else "", found.lines, found.off))
-        keys |= {found.key: None}
-    left = first.size - len(told)
-    more = [*keys, f"The plan changes {count(left, 'more time')} after that: see the map." if left > 0 else ""]
+        sentences.append((when if first.size > 1 else "", decision.lines, decision.off))
+        keys |= {decision.key: None}
+    more, others = [*keys], first.size - len(sentences)
+    if others > 0:
+        more.append(f"The plan changes {count(others, 'more time')} after that: see the map.")
     if ((plan.policy > 1 - SURE) & (plan.policy < LEAST)).any():
-        more.append(f"Actions that are drawn in less than {LEAST:.0%} of all cases are not told here.")
+        rare = f"Actions that are drawn in less than {LEAST:.0%} of all cases"
+        more.append(f"{rare} are not told here.")
     if (plan.policy.max(axis=2) < SURE)[plan.policy.any(axis=2)].any() and plan.optimal:
         more.append(NO_DRAWS)
-    return told, " ".join(filter(None, more))
+    return sentences, " ".join(filter(None, more))
 
 
 def _when(plan: HorizonSolution, lo: int, hi: int) -> str:
@@ -176,43 +193,54 @@ def _when(plan: HorizonSolution, lo: int, hi: int) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _better(subject: Told) -> str:
+def _better(subject: PlanFacts) -> str:
     plan = subject.plan
     near = within(plan, subject.unit)
     figure = "value under that mean" if subject.certain else f"{subject.side} case over the set"
-    if plan.optimal:
-        first = f"No: no other plan has a better {figure} {near}, in any state at any stage. This is proved."
-    else:
-        first = f"That was not asked: the plan was given. Its own {figure} is not better {near}, in any state at any stage: proved."
+    where = "in any state at any stage"
+    first = f"No: no other plan has a better {figure} {near}, {where}. This is proved."
+    if not plan.optimal:
+        first = "That was not asked: the plan was given."
+        first += f" Its own {figure} is not better {near}, {where}: proved."
     return first if reached(plan) else f"{first} {plan.status}: {plan.status.sentence}."
 
 
-def _assumed(subject: Told) -> str:
+def _assumed(subject: PlanFacts) -> str:
     plan = subject.plan
-    if subject.ball is not None:
-        found = assumed(subject, subject.ball, " at every stage")
+    if subject.ambiguity is not None:
+        text = assumed(subject, subject.ambiguity, " at every stage")
         kinds = len(set(plan.fingerprints))
-        others = "Every stage has" if kinds == plan.n_stages else f"{kinds} models share the stages: each has"
-        return found if kinds == 1 else f"{found} {others} kernels of its own."
+        others = "Every stage has"
+        if kinds < plan.n_stages:
+            others = f"{kinds} models share the stages: each has"
+        return text if kinds == 1 else f"{text} {others} kernels of its own."
     models = "one model for all stages" if len(plan.fingerprints) == 1 else "a model for each stage"
-    return f"The {subject.side} case is over what the set allows at every stage, around {models}: {plan.ball_in_words}."
+    over = f"over what the set allows at every stage, around {models}"
+    return f"The {subject.side} case is {over}: {plan.ambiguity_in_words}."
 
 
-def _panels(subject: Told, sweep: dict[float, HorizonSolution]) -> list[dict[str, Any]]:
-    """What is best at each radius; which one is shown first is that of the page, or the one whose worst case is nearest to it."""
+def _panels(
+    subject: PlanFacts,
+    sweep: dict[float, HorizonSolution],
+    own: list[tuple[str, list[str], str]],
+) -> list[dict[str, Any]]:
+    """The best plan at each radius; the first that is shown is that of the page, or the one whose
+    worst case is nearest to it.
+    """
     plan, panels = subject.plan, []
     near = [abs(float(plan.initial @ other.value[0]) - subject.worst) for other in sweep.values()]
     before: list[tuple[str, list[str], str]] | None = None
     for k, (radius, other) in enumerate(sweep.items()):
-        told, more = decisions(other, _visits(other))
+        lines, more = decisions(other, _visits(other))
         mean = mean_of(other, other.policy)
         panels.append(
             {
                 "radius": f"{radius:.3g}",
                 "current": k == int(np.argmin(near)),
                 "here": np.array_equal(other.value, plan.value),
-                "mark": before is not None and before != told,
-                "decisions": told,
+                "mark": before is not None and before != lines,
+                "same": lines == own,
+                "decisions": lines,
                 "more": more,
                 "worst": amount(float(plan.initial @ other.value[0]), subject.unit),
                 "mean": "" if mean is None else amount(mean, subject.unit),
@@ -220,7 +248,7 @@ def _panels(subject: Told, sweep: dict[float, HorizonSolution]) -> list[dict[str
                 "otherwise": _otherwise(plan, other),
             }
         )
-        before = told
+        before = lines
     return panels
 
 
@@ -229,87 +257,80 @@ def _otherwise(plan: HorizonSolution, other: HorizonSolution) -> str:
     if not differ.any():
         return "The likeliest action is that of this report in every state at every stage."
     stages = np.flatnonzero(differ)
-    where = (
-        f"at {plan.stage_name(stages[0])}"
-        if stages.size == 1
-        else f"at {stages.size:,} stages, the first one {plan.stage_name(stages[0])}"
-    )
-    return f"The likeliest action differs from this report {where}, in {count(int(differ.max()), 'state')} at most."
+    where = plan.stage_name(stages[0])
+    if stages.size > 1:
+        where = f"{stages.size:,} stages, the first one {where}"
+    states = count(int(differ.max()), "state")
+    return f"The likeliest action differs from this report at {where}, in {states} at most."
 
 
-def _radii(subject: Told, panels: list[dict[str, Any]]) -> dict[str, Any]:
+def _radii(subject: PlanFacts, panels: list[dict[str, Any]]) -> dict[str, Any]:
     """The panels in numbers."""
     columns = ["radius", in_unit(f"{subject.side}-case {subject.noun}", subject.unit)]
-    cells = [[own["radius"] for own in panels], column(own["bounds"][0] for own in panels)]
-    if all(own["bounds"][1] is not None for own in panels):
+    cells = [[panel["radius"] for panel in panels], column(panel["bounds"][0] for panel in panels)]
+    if all(panel["bounds"][1] is not None for panel in panels):
         columns.append("under the mean kernels")
-        cells.append(column(own["bounds"][1] for own in panels))
-    return {"columns": columns, "rows": [list(row) for row in zip(*cells, strict=True)], "note": ""}
+        cells.append(column(panel["bounds"][1] for panel in panels))
+    return table(columns, cells)
 
 
 def _pictures(plan: HorizonSolution) -> dict[str, Any]:
-    """A map of stages and states; of very many states that are places, a map of them at each of some stages."""
+    """A map of stages and states; of very many states that are places, a map of them at up to four
+    stages.
+    """
     first, rows = groups(plan.policy)
     if len(first) == len(rows) or len(plan.states) > MAPPED or places_of(plan.states) is None:
-        return {"plan": (lambda ax: plot.plan(plan, ax=ax), "Map: likeliest action by stage and state")}
-    return {
-        plan.stage_name(t): (
-            partial(_map, plan, t),
-            f"Map: the likeliest action where each state lies, at {plan.stage_name(t)}",
-        )
-        for t in sorted({0, plan.n_stages // 2, plan.n_stages - 2, plan.n_stages - 1} & set(range(plan.n_stages)))
-    }
-
-
-def _map(plan: HorizonSolution, stage: int, ax: Any) -> None:
-    plot.map(plan, stage=stage, ax=ax)
+        return {"plan": (partial(plot.plan, plan), "Map: likeliest action by stage and state")}
+    T, pictures = plan.n_stages, dict[str, Any]()
+    for t in sorted({0, T // 2, T - 2, T - 1} & set(range(T))):
+        words = f"Map: the likeliest action where each state lies, at {plan.stage_name(t)}"
+        pictures[plan.stage_name(t)] = partial(plot.map, plan, stage=t), words
+    return pictures
 
 
 def _visits(plan: HorizonSolution) -> Array | None:
-    """How likely each state is at each stage under the mean kernels, (T, S); None if they are not known, or very large."""
-    if plan.natures is None or plan.n_stages * plan.natures.stages.first.blocks.data.size > SWEEPS * LARGE:
+    """Probabilities of the states at each stage under the mean kernels, (T, S); None if they are
+    not known, or very large.
+    """
+    if plan.natures is None:
         return None
-    now, found = plan.initial, np.empty(plan.value[:-1].shape)
+    if plan.n_stages * plan.natures.stages.first.blocks.data.size > SWEEPS * LARGE:
+        return None
+    now, visits = plan.initial, np.empty(plan.value[:-1].shape)
     for t, model in enumerate(plan.natures.stages.models):
-        found[t] = now = np.where(model.terminal, 0.0, now)
+        visits[t] = now = np.where(model.terminal, 0.0, now)
         now = fixed.chain(plan.policy[t], fixed.matrix_of(model, None)).T @ now
-    return found
+    return visits
 
 
-def _table(subject: Told, visits: Array | None) -> dict[str, Any]:
-    plan = subject.plan
-    stages = sorted({0, plan.n_stages // 4, plan.n_stages // 2, 3 * plan.n_stages // 4, plan.n_stages - 1})
-    S = len(plan.states)
-    shown = (
-        np.arange(min(S, ALL)) if S <= ALL or visits is None else np.argsort(-visits.sum(axis=0), kind="stable")[:ALL]
-    )
-    fewest = fewest_rows(plan)
-    rows = [
-        [
-            str(plan.states[s]),
-            *(choice(plan.policy[t, s], plan.actions) for t in stages),
-            *([fewest[s]] if fewest else []),
-            worth,
-        ]
-        for s, worth in zip(shown.tolist(), column(plan.value[0, shown]), strict=True)
-    ]
-    which = "that come first" if visits is None else "visited most"
-    note = f"The {ALL} states {which}, of {S:,}." if S > ALL else ""
+def _table(subject: PlanFacts, visits: Array | None) -> dict[str, Any]:
+    plan, share = subject.plan, None if visits is None else visits.sum(axis=0)
+    stages, shown = plan._shown, first_visited(len(plan.states), share)
+    states, fewest = shown.tolist(), fewest_rows(plan)
+    notes = [left_out(len(plan.states), share)]
+    columns = ["state", *map(plan.stage_name, stages)]
+    cells = [[str(plan.states[s]) for s in states]]
+    cells += [[choice(plan.policy[t, s], plan.actions) for s in states] for t in stages]
     if fewest:
-        note = f"{note} Fewest rows: how many observed transitions the action that rests on the fewest of them has, at any stage.".strip()
-    told = ["fewest rows"] if fewest else []
-    columns = ["state", *(plan.stage_name(t) for t in stages), *told, in_unit(plan.value_noun, subject.unit)]
-    return {"columns": columns, "rows": rows, "note": note, "names": 1 + len(stages)}
+        rests = "how many observed transitions the action that rests on the fewest of them has"
+        notes.append(f"Fewest rows: {rests}, at any stage.")
+        columns.append("fewest rows")
+        cells.append([fewest[s] for s in states])
+    columns.append(in_unit(plan.value_noun, subject.unit))
+    cells.append(column(plan.value[0, shown]))
+    return table(columns, cells, " ".join(filter(None, notes))) | {"names": 1 + len(stages)}
 
 
 def _problem(plan: HorizonSolution) -> dict[str, str]:
     (T, S, A), kinds = plan.policy.shape, len(set(plan.fingerprints))
+    ends = f", {plan.stage_name(0)} to {plan.stage_name(T - 1)}" if plan.stage_names else ""
+    models = {T: "one for each stage", 1: "one for all stages"}.get(kinds, f"{kinds:,}")
     facts = {
-        "stages": f"{T:,}" if plan.stage_names is None else f"{T:,}, {plan.stage_name(0)} to {plan.stage_name(T - 1)}",
+        "stages": f"{T:,}{ends}",
         "states × actions": f"{S:,} × {A:,}",
-        "models": "one for all stages" if kinds == 1 else "one for each stage" if kinds == T else f"{kinds:,}",
+        "models": models,
         "discount": f"{discount(plan.discount)} a stage",
-        "what is feared": plan.ball_in_words,
+        "what is feared": plan.ambiguity_in_words,
         f"final {plan.noun}s": f"from {plan.final.min():,.6g} to {plan.final.max():,.6g}",
     }
     if plan.half_cycle:
@@ -318,11 +339,12 @@ def _problem(plan: HorizonSolution) -> dict[str, str]:
 
 
 def _reproduce(plan: HorizonSolution) -> dict[str, str]:
-    prints = plan.fingerprints
+    first, *others = plan.fingerprints
+    call = "finite_horizon" if plan.optimal else "evaluate"
     return {
         "status": f"{plan.status}: {plan.status.sentence}",
-        "call": f"drmdp.{'finite_horizon' if plan.optimal else 'evaluate'}, backend {plan.settings['backend']}",
+        "call": f"drmdp.{call}, backend {plan.settings['backend']}",
         "gap": plan.gap_in_words,
-        "models": f"SHA-256 {prints[0]}" + ("" if len(prints) == 1 else f" and {len(prints) - 1} more"),
+        "models": f"SHA-256 {first}" + (f" and {len(others)} more" if others else ""),
         "version": f"drmdp {__version__}",
     }

@@ -1,10 +1,12 @@
-"""What a policy or a plan is compared with: current practice, if it was given, and what is best for the mean kernel.
+"""Rivals of a policy or a plan: current practice, if it was given, and the optimum of the mean
+kernel.
 
-A rival is judged as the policy is: its value under the mean kernel, and its worst case over the same set, proved. Here a page computes, which reads results
-otherwise: the nominal optimum is solved and its worst case evaluated, because a first screen without them says nothing of what robustness costs and saves.
-At radius 0 it is what the page is about.
-Of a model with 10 000 states and 20 actions that takes as long as the solution itself, and an eighth of the page. Models with more than `LARGE` probabilities
-are compared with what was given only.
+A rival is judged as the policy is: its value under the mean kernel, and its worst case over the
+same set, proved. Here a page computes, which reads results otherwise: the nominal optimum is solved
+and its worst case evaluated, because a first screen without them says nothing of what robustness
+costs and saves. At radius 0 it is what the page is about. Of a model with 10 000 states and 20
+actions that takes as long as the solution itself, and an eighth of the page. Models with more than
+`LARGE` probabilities are compared with what was given only.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ PRACTICE = "Current practice"
 
 @dataclass(frozen=True)
 class Rival:
-    """A policy, by name, and what it is worth, mean over the start distribution."""
+    """A policy with its name and values, mean over the start distribution."""
 
     name: str
     policy: Array
@@ -38,63 +40,73 @@ class Rival:
     worst: float
 
 
-def rivals(solution: Solution, model: Model | None, ball: AmbiguitySet | None, baseline: Any = None) -> list[Rival]:
-    """Current practice and the nominal optimum; nothing where model or set are not known, no optimum of large models and of runs that were cut short."""
-    found: list[Rival] = []
-    if model is None or ball is None:
-        _known(baseline, "solution", "model: give model=… and ball=…")
-        return found
+def rivals(
+    solution: Solution, model: Model | None, ambiguity: AmbiguitySet | None, baseline: Any = None
+) -> list[Rival]:
+    """Current practice and the nominal optimum; nothing where model or set are not known, no
+    optimum of large models and of runs that were cut short.
+    """
+    judged: list[Rival] = []
+    if model is None or ambiguity is None:
+        _known(baseline, "solution", "model: give model=… and ambiguity=…")
+        return judged
     if solution.criterion == "reach":
         if baseline is not None:
-            raise InputError("baseline: a page about reaching a target compares no policies; leave it out")
-        return found
-    rtol, criterion = solution.asked.rtol, solution.criterion
+            why = "a page about reaching a target compares no policies"
+            raise InputError(f"baseline: {why}; leave it out")
+        return judged
+    near: Any = {"rtol": solution.asked.rtol, "criterion": solution.criterion, "progress": False}
     if baseline is not None:
-        found.append(_judged(PRACTICE, model, ball, model.policy(baseline), rtol, criterion))
-    if not ball.certain and solution.status not in CUT_SHORT and model.blocks.data.size <= LARGE:
-        nominal = solve(model, Wasserstein(0.0), rtol=rtol, progress=False, criterion=criterion)
-        found.append(_judged(_nominal("policy"), model, ball, nominal.policy, rtol, criterion))
-    return found
+        judged.append(_judged(PRACTICE, model, ambiguity, model.policy(baseline), **near))
+    doubted = not ambiguity.certain and solution.status not in CUT_SHORT
+    if doubted and model.blocks.data.size <= LARGE:
+        nominal = solve(model, Wasserstein(0.0), **near)
+        judged.append(_judged(_nominal("policy"), model, ambiguity, nominal.policy, **near))
+    return judged
 
 
 def plan_rivals(plan: HorizonSolution, baseline: Any = None) -> list[Rival]:
     """The same for a plan."""
-    found: list[Rival] = []
+    judged: list[Rival] = []
     if plan.natures is None:
-        _known(baseline, "plan", "models: give models=… and ball=…")
-        return found
+        _known(baseline, "plan", "models: give models=… and ambiguity=…")
+        return judged
     models = list(plan.natures.stages.models)
     if baseline is not None:
-        found.append(_judged_plan(PRACTICE, plan, baseline))
+        judged.append(_judged_plan(PRACTICE, plan, baseline))
     size = plan.n_stages * models[0].blocks.data.size
-    doubted = not all(ball.certain for ball in plan.natures.stages.balls)
+    doubted = not all(ambiguity.certain for ambiguity in plan.natures.stages.sets)
     if doubted and plan.status not in CUT_SHORT and size <= SWEEPS * LARGE:
         nominal = finite_horizon(models, Wasserstein(0.0), final=plan.final, progress=False)
-        found.append(_judged_plan(_nominal("plan"), plan, nominal.policy))
-    return found
+        judged.append(_judged_plan(_nominal("plan"), plan, nominal.policy))
+    return judged
 
 
 def mean_of(plan: HorizonSolution, policy: Any) -> float | None:
-    """What a policy costs under the mean kernels of a plan's stages, mean over the start; None if they are not known."""
+    """Value of a policy under the mean kernels of a plan's stages, mean over the start; None if
+    they are not known.
+    """
     return None if plan.natures is None else _first(_evaluated(plan, policy, Wasserstein(0.0)))
 
 
-def _judged(name: str, model: Model, ball: AmbiguitySet, policy: Array, rtol: float, criterion: str) -> Rival:
+def _judged(
+    name: str, model: Model, ambiguity: AmbiguitySet, policy: Array, rtol: float, **options: Any
+) -> Rival:
     mean = policies.under(model, policy, [None])[0]
-    worst = evaluate(
-        model, ball, policy, rtol=max(rtol, 1e-6), progress=False, nature=ball.nature, criterion=criterion
-    ).value
+    options |= {"rtol": max(rtol, 1e-6), "nature": ambiguity.nature}
+    worst = evaluate(model, ambiguity, policy, **options).value
     return Rival(name, policy, float(model.initial @ mean), float(model.initial @ worst))
 
 
 def _judged_plan(name: str, plan: HorizonSolution, policy: Any) -> Rival:
-    worst = _evaluated(plan, policy, list(plan.natures.stages.balls))
-    return Rival(name, worst.policy, _first(_evaluated(plan, policy, Wasserstein(0.0))), _first(worst))
+    worst = _evaluated(plan, policy, list(plan.natures.stages.sets))
+    mean = _evaluated(plan, policy, Wasserstein(0.0))
+    return Rival(name, worst.policy, _first(mean), _first(worst))
 
 
-def _evaluated(plan: HorizonSolution, policy: Any, balls: Any) -> Any:
+def _evaluated(plan: HorizonSolution, policy: Any, sets: Any) -> Any:
     models = list(plan.natures.stages.models)
-    return evaluate(models, balls, policy, progress=False, final=plan.final, discount=plan.discount)
+    return evaluate(models, sets, policy, progress=False, final=plan.final, discount=plan.discount)
 
 
 def _first(plan: HorizonSolution) -> float:

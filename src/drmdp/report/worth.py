@@ -1,23 +1,25 @@
-"""What a policy or a plan is worth: the paragraphs of the first screen, each true of the set that was considered.
+"""Paragraphs of the first screen on the value of a policy or a plan, each true of the set that was
+considered.
 
-Three figures are told apart. What it costs if every step is drawn from the mean of the kernels; the *planning figure*, its certified worst case over the set;
-and what it costs under each kernel alone, which the planning figure may or may not cover. At radius 0 there is no planning figure.
+Three figures are told apart. What it costs if every step is drawn from the mean of the kernels; the
+*planning figure*, its certified worst case over the set; and what it costs under each kernel alone,
+which the planning figure may or may not cover. At radius 0 there is no planning figure.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.core.counts import FEW
-from drmdp.core.text import amount, count, discount
 from drmdp.model.events import EventModel
-from drmdp.policies.single import Singles, noun_of
+from drmdp.policies.single_kernels import Singles, noun_of
 from drmdp.report.decision import named
-from drmdp.solution.rows import few_rows, in_words
+from drmdp.solution.rows import FEW, few_rows, in_words
+from drmdp.ui.text import amount, count, discount
 
 NONE = 1e-7
 """A total below this share of the largest amount is what bounds and rounding make of nothing."""
@@ -26,7 +28,7 @@ LISTED = 6
 
 
 class Paragraph(NamedTuple):
-    """What it is about, and what there is to say; `mark` is "warn" where the reader must not miss it."""
+    """A heading and its text; `mark` is "warn" where the reader must not miss it."""
 
     head: str
     text: str
@@ -35,40 +37,52 @@ class Paragraph(NamedTuple):
 
 @dataclass(frozen=True)
 class Worth:
-    """What is told of a policy or a plan; figures are means over the start distribution."""
+    """A policy or a plan and its figures, means over the start distribution."""
 
     unit: str
     noun: str  # cost, reward, value or probability
     what: str  # policy or plan
     policy: Array
     model: Any  # None if it is not known; that of the first stage of a plan
-    ball: Any  # None if it is not known, or stages have several
+    ambiguity: Any  # None if it is not known, or stages have several
     mean: float | None  # value under the mean kernel, if that is known
     worst: float  # the certified one
     scale: float  # the largest amount
     helps: bool  # whether nature does: then what is bounded is the best case
     every: str  # how often there is a step
-    over: str  # what totals are over
+    over: str  # "in all", "until the end" or another phrase for totals
     discount: float
     stages: list[tuple[Any, Array]]  # models and policies of each, one if all are alike
 
     @property
     def singles(self) -> Singles | None:
-        """What single kernels make of it, if that is known and does not take too long."""
+        """Values under single kernels, if these are known and do not take too long."""
         raise NotImplementedError
 
     def rate(self, total: float) -> float | None:
-        """The same amount at every step that is worth as much as a total; None where there is no such thing."""
+        """The same amount at every step that is worth as much as a total, if there is one."""
         raise NotImplementedError
 
     @property
     def spread(self) -> float | None:
-        """How far the kernels are from their mean, as the set measures it; None if it cannot be told."""
+        """Distance of the kernels from their mean, as the set measures it, if it does."""
         return None
 
     @property
+    def size(self) -> str:
+        """What the size of the set is called."""
+        return "radius" if self.ambiguity is None else str(self.ambiguity.size_name)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the set has one size, so that others can be compared with it."""
+        return self.ambiguity is None or bool(
+            self.ambiguity.sized and not np.ndim(self.ambiguity.radius)
+        )
+
+    @property
     def side(self) -> str:
-        """Which case is bounded."""
+        """The case that is bounded."""
         return "best" if self.helps else "worst"
 
     @property
@@ -79,162 +93,181 @@ class Worth:
     @property
     def more(self) -> bool:
         """Whether more is better."""
-        return self.noun == "reward" or (self.likely and self.model is not None and bool(self.model.maximise))
+        likelier = self.likely and self.model is not None and bool(self.model.maximise)
+        return self.noun == "reward" or likelier
 
     @property
     def does(self) -> str:
-        """What a policy does with a value."""
+        """The verb of a policy and its value."""
         return {"reward": "earns", "probability": "has"}.get(self.noun, "costs")
 
     @property
     def certain(self) -> bool:
         """Whether no doubt about the data was considered."""
-        return self.ball is not None and bool(self.ball.certain)
+        return self.ambiguity is not None and bool(self.ambiguity.certain)
 
     @property
     def n_kernels(self) -> int:
-        """Those that count."""
+        """Number of kernels of positive weight."""
         return 0 if self.model is None else int(np.count_nonzero(self.model.weights))
 
     @property
     def kernels(self) -> str:
-        """What the kernels are: laws of events, draws, or kernels of which nothing more is known."""
+        """The noun of kernels: law, draw or kernel."""
         if isinstance(self.model, EventModel):
             return "law"
         return "kernel" if self.model is None else noun_of(self.model.kernel_names)
 
     @property
+    def weighted(self) -> str:
+        """The adjective "weighted ", if kernels differ in their weights."""
+        used = self.model.weights[self.model.weights > 0]
+        return "" if np.ptp(used) < 1e-12 else "weighted "
+
+    @property
     def centre(self) -> str:
-        """What the mean is the mean of."""
+        """The mean kernel in words."""
         if self.n_kernels == 1:
             return f"the one {self.kernels} of the model"
-        used = self.model.weights[self.model.weights > 0]
-        weighted = "" if np.ptp(used) < 1e-12 else "weighted "
-        return f"the {weighted}mean of the {self.n_kernels:,} {self.kernels}s"
+        return f"the {self.weighted}mean of the {self.n_kernels:,} {self.kernels}s"
 
     def amounts(self, total: float) -> tuple[str, str]:
-        """An amount as it is told first, and the total if that was a rate."""
+        """A total, or a rate and the total."""
         total = total if abs(total) > NONE * self.scale else 0.0
-        rate, whole = self.rate(total), f"{amount(total, self.unit)} {self.over}".strip()
-        return (whole, "") if rate is None else (f"{amount(rate, self.unit)} {self.every}", whole)
+        rate, text = self.rate(total), f"{amount(total, self.unit)} {self.over}".strip()
+        return (text, "") if rate is None else (f"{amount(rate, self.unit)} {self.every}", text)
 
 
-def paragraphs(own: Worth) -> list[Paragraph]:
-    """What it is worth, what that covers, what single kernels make of it, and what all of it rests on."""
-    return [part for part in (_costs(own), _planned(own), _alone(own), _rests(own)) if part is not None]
+def paragraphs(subject: Worth) -> list[Paragraph]:
+    """Its value, what that covers, its values under single kernels, and the data behind it."""
+    parts = (part(subject) for part in (_costs, _planned, _alone, _rests))
+    return [part for part in parts if part is not None]
 
 
-def _costs(own: Worth) -> Paragraph | None:
-    if own.mean is None:
+def _costs(subject: Worth) -> Paragraph | None:
+    if subject.mean is None:
         return None
-    how = f", discounted by {discount(own.discount)} {own.every}" if 0 < own.discount < 1 else ""
-    first, total = own.amounts(own.mean)
-    told = f"{first} ({total}{how})" if total else f"{first}{how}{',' if how else ''}"
-    head = "How likely it is." if own.likely else f"What it {own.does}."
-    return Paragraph(head, f"{told} if every {_step(own)} is drawn from {own.centre}.")
+    how = ""
+    if 0 < subject.discount < 1:
+        how = f", discounted by {discount(subject.discount)} {subject.every}"
+    first, total = subject.amounts(subject.mean)
+    value = f"{first} ({total}{how})" if total else f"{first}{how}{',' if how else ''}"
+    head = "How likely it is." if subject.likely else f"What it {subject.does}."
+    return Paragraph(head, f"{value} if every {_step(subject)} is drawn from {subject.centre}.")
 
 
-def _step(own: Worth) -> str:
-    return "step" if own.every.startswith("every") else own.every.split(" ", 1)[1]
+def _step(subject: Worth) -> str:
+    return "step" if subject.every.startswith("every") else subject.every.split(" ", 1)[1]
 
 
-def _planned(own: Worth) -> Paragraph:
-    if own.certain:
-        makes = "makes of it" if own.likely else f"makes it {'earn' if own.noun == 'reward' else 'cost'}"
-        what = f"this is what {own.centre} {makes}, not a bound."
-        return Paragraph("No doubt about the data was considered", f"({own.ball.size_words}): {what}", "warn")
-    first, total = own.amounts(own.worst)
-    words = (
-        ("less likely", "likelier") if own.likely else ("earn less", "earn more") if own.more else ("cheaper", "dearer")
-    )
-    worse = f"it {words[own.more == own.helps]}"
+def _planned(subject: Worth) -> Paragraph:
+    if subject.certain:
+        makes = f"makes it {'earn' if subject.noun == 'reward' else 'cost'}"
+        what = f"this is what {subject.centre} {'makes of it' if subject.likely else makes}"
+        text = f"({subject.ambiguity.size_words}): {what}, not a bound."
+        return Paragraph("No doubt about the data was considered", text, "warn")
+    first, total = subject.amounts(subject.worst)
+    words = ("earn less", "earn more") if subject.more else ("cheaper", "dearer")
+    words = ("less likely", "likelier") if subject.likely else words
+    worse = f"it {words[subject.more == subject.helps]}"
     covered, meaning = "probabilities that the set allows make", ""
-    if own.ball is not None:
-        covered, meaning = own.ball.covered(own.n_kernels), own.ball.meaning
-    proved = f"No {covered} {worse}, even if they are chosen anew at every visit: computed with a proof."
-    means = f" That means: {meaning}." if meaning else ""
-    head = f"{'At best' if own.helps else 'Plan with'} {first}"
-    hope = " That is what may be hoped for, not planned with." if own.helps else ""
-    return Paragraph(f"{head}{'' if total else '.'}", f"{f'({total}). ' if total else ''}{proved}{means}{hope}")
+    if subject.ambiguity is not None:
+        covered, meaning = subject.ambiguity.covered(subject.n_kernels), subject.ambiguity.meaning
+    text = f"No {covered} {worse}, even if they are chosen anew at every visit"
+    text += ": computed with a proof."
+    text += f" That means: {meaning}." if meaning else ""
+    text += " That is what may be hoped for, not planned with." if subject.helps else ""
+    head = f"{'At best' if subject.helps else 'Plan with'} {first}"
+    return Paragraph(head, f"({total}). {text}") if total else Paragraph(f"{head}.", text)
 
 
-def _alone(own: Worth) -> Paragraph | None:
-    """What single kernels make of it; that it was too much to find out, where it was."""
-    if own.model is None or own.n_kernels < 2:
+def _alone(subject: Worth) -> Paragraph | None:
+    """Values under single kernels, or that these take too long."""
+    if subject.model is None or subject.n_kernels < 2:
         return None
-    noun, found = own.kernels, own.singles
-    if found is None:
-        some = f"The {own.n_kernels:,} were not judged one by one; under some of them it may do worse than all figures here."
-        return Paragraph(f"Single {noun}s.", some, "warn")
-    low, high = (found.worst, found.best) if found.maximise else (found.best, found.worst)
-    ends = [f"{amount(float(found.values[k]), own.unit)} ({found.names[k]})" for k in (low, high)]
-    used = own.model.weights[own.model.weights > 0]
-    mean = amount(float(used @ found.values / used.sum()), own.unit)
-    weighted = "" if np.ptp(used) < 1e-12 else "weighted "
-    does = "be" if own.likely else "earn" if found.maximise else "cost"
-    told = (
-        f"{ends[0]} to {ends[1]}, {mean} in the {weighted}mean of them"
-        if np.ptp(found.values)
-        else f"{mean} under each of them"
-    )
-    would = f"If every {_step(own)} followed one {noun} alone, as it stands, it would {does} {told}"
-    if own.helps:
+    noun, alone = subject.kernels, subject.singles
+    if alone is None:
+        text = f"The {subject.n_kernels:,} were not judged one by one"
+        text += "; under some of them it may do worse than all figures here."
+        return Paragraph(f"Single {noun}s.", text, "warn")
+    ends = (alone.worst, alone.best) if alone.maximise else (alone.best, alone.worst)
+    texts = (f"{amount(float(alone.values[k]), subject.unit)} ({alone.names[k]})" for k in ends)
+    used = subject.model.weights[subject.model.weights > 0]
+    mean = amount(float(used @ alone.values / used.sum()), subject.unit)
+    does = "be" if subject.likely else "earn" if alone.maximise else "cost"
+    values = f"{' to '.join(texts)}, {mean} in the {subject.weighted}mean of them"
+    values = values if np.ptp(alone.values) else f"{mean} under each of them"
+    would = f"If every {_step(subject)} followed one {noun} alone, as it stands"
+    would += f", it would {does} {values}"
+    if subject.helps or (subject.certain and not alone.beyond):
         return Paragraph(f"A single {noun}.", f"{would}.")
-    if not found.beyond:
-        head = f"A single {noun}." if own.certain else f"That also covers each of the {own.n_kernels:,} {noun}s alone."
+    if not alone.beyond:
+        head = f"That also covers each of the {subject.n_kernels:,} {noun}s alone."
         return Paragraph(head, f"{would}.")
-    share = f"{found.beyond:,} of {count(own.n_kernels, noun)} {'lies' if found.beyond == 1 else 'lie'}"
-    share += " below" if found.maximise else " above"
-    if own.certain:
-        return Paragraph(f"A single {noun} may be far from it.", f"{would}; {share} the figure above.", "warn")
-    cure = f" A {own.what} and a figure that cover each of them alone: Reweighting(kind='any'), or --set reweight-any."
-    why = f"in place of {own.centre} nature plays what the set allows, and such a {noun}, as it stands, is outside it."
-    text = f"{would}: {share} the planning figure. Why: {why}{_apart(own)}{cure if noun != 'law' else ''}"
-    return Paragraph(f"It is no {'floor' if found.maximise else 'ceiling'} for a single {noun}.", text, "warn")
+    share = f"{alone.beyond:,} of {count(subject.n_kernels, noun)}"
+    share += f" {'lies' if alone.beyond == 1 else 'lie'} {'below' if alone.maximise else 'above'}"
+    if subject.certain:
+        text = f"{would}; {share} the figure above."
+        return Paragraph(f"A single {noun} may be far from it.", text, "warn")
+    text = f"{would}: {share} the planning figure. Why: in place of {subject.centre} nature plays "
+    text += f"what the set allows, and such a {noun}, as it stands, is outside it.{_apart(subject)}"
+    if noun != "law":
+        text += f" A {subject.what} and a figure that cover each of them alone: "
+        text += "Reweighting(kind='any'), or --set reweight-any."
+    bound = "floor" if alone.maximise else "ceiling"
+    return Paragraph(f"It is no {bound} for a single {noun}.", text, "warn")
 
 
-def _apart(own: Worth) -> str:
-    """How far the kernels are from their mean, against the radius."""
-    if own.spread is None or own.ball is None or np.ndim(own.ball.radius) or not own.ball.radius:
+def _apart(subject: Worth) -> str:
+    """Distance of the kernels from their mean, against the radius."""
+    ambiguity, spread = subject.ambiguity, subject.spread
+    if spread is None or ambiguity is None or np.ndim(ambiguity.radius) or not ambiguity.radius:
         return ""
-    times = own.spread / float(own.ball.radius)
+    times = spread / float(ambiguity.radius)
     ratio = f"{times:.2g}" if times < 10 else f"{times:,.0f}"
-    return (
-        f" The {own.kernels}s lie {own.spread:.3g} from their mean by the measure of the set, {ratio} times the radius."
-    )
+    measure = f"{spread:.3g} from their mean by the measure of the set"
+    return f" The {subject.kernels}s lie {measure}, {ratio} times the radius."
 
 
-def _rests(own: Worth) -> Paragraph | None:
-    """How many transitions were seen, of which pairs that are played the fewest, which were never tried, and where the process starts."""
-    if own.model is None:
+def _rests(subject: Worth) -> Paragraph | None:
+    """Numbers of observed transitions, in all and of the pairs that are played, pairs that were
+    never tried, and where the process starts.
+    """
+    if subject.model is None:
         return None
-    models = {id(model): model for model, _ in own.stages}.values()
+    models = {id(model): model for model, _ in subject.stages}.values()
     parts, thin = [], False
     if all(model.pair_counts is not None for model in models):
         total = sum(float(model.pair_counts.sum()) for model in models)
-        played = dict.fromkeys(pair for model, policy in own.stages for pair in few_rows(model, policy, np.inf, LISTED))
+        pairs = (few_rows(model, policy, np.inf, LISTED) for model, policy in subject.stages)
+        played = dict.fromkeys(chain.from_iterable(pairs))
         least = sorted(played, key=lambda pair: pair.rows)
         thin = bool(least) and least[0].rows < FEW
         shown = [pair for pair in least if pair.rows < FEW][:LISTED] or least[:3]
-        rests = ", ".join(f"{pair.action} when {pair.state} ({in_words(pair.rows)})" for pair in shown)
-        parts.append(f"{total:,.12g} transitions. The least of what is played rests on: {rests}.")
+        rests = (f"{pair.action} when {pair.state} ({in_words(pair.rows)})" for pair in shown)
+        listed = ", ".join(rests)
+        parts.append(f"{total:,.12g} transitions. The least of what is played rests on: {listed}.")
         if len(models) == 1:
-            parts += _untried(own.model)
-    if own.model.start is not None:
-        parts.append(f"All figures are means over the start: {own.model.start}.")
-    return Paragraph("What it rests on.", " ".join(parts), "warn" if thin else "") if parts else None
+            parts += _untried(subject.model)
+    if subject.model.start is not None:
+        parts.append(f"All figures are means over the start: {subject.model.start}.")
+    mark = "warn" if thin else ""
+    return Paragraph("What it rests on.", " ".join(parts), mark) if parts else None
 
 
 def _untried(model: Any) -> list[str]:
-    """Pairs that were never seen, by action: those that are left out, and those for which something was assumed."""
+    """Pairs without observed transitions, by action: those that are left out, and those for which
+    rows were assumed.
+    """
     never = (model.pair_counts == 0) & ~model.terminal[:, None]
-    told = []
-    for own, words in (
+    lines = []
+    for pairs, words in (
         (never & ~model.available, "Never tried, and therefore not considered"),
         (never & model.available, "Never tried, and assumed"),
     ):
-        actions = np.flatnonzero(own.any(axis=0)).tolist()
-        places = [f"{model.actions[a]} {named(model.states, np.flatnonzero(own[:, a]))}" for a in actions[:LISTED]]
+        actions = np.flatnonzero(pairs.any(axis=0)).tolist()
+        where = ((a, named(model.states, np.flatnonzero(pairs[:, a]))) for a in actions[:LISTED])
+        places = [f"{model.actions[a]} {states}" for a, states in where]
         more = f"; {count(len(actions) - LISTED, 'more action')}" if len(actions) > LISTED else ""
-        told += [f"{words}: {'; '.join(places)}{more}."] if places else []
-    return told
+        lines += [f"{words}: {'; '.join(places)}{more}."] if places else []
+    return lines

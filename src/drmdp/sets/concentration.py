@@ -1,9 +1,9 @@
 """How far the shares p̂ = c/n of n independent draws are from their law p, up to a chance δ.
 
-There are K possible next states. Promises: "row": p is within the radius of p̂, n fixed before. "log":
-the same at all n at once, so whatever made the counts stop. "value": for a fixed v the worst row of
-the set is no better than p, while p itself is usually outside; measured, not proved. "asymptotic": "row"
-for n → ∞.
+There are K possible next states. Promises: "row": p is within the radius of p̂, n fixed before.
+"log": the same at all n at once, so whatever made the counts stop. "value": for a fixed v the worst
+row of the set is no better than p, while p itself is usually outside; measured, not proved.
+"asymptotic": "row" for n → ∞.
 
     intervals  L = Beta⁻¹(δ'/2; c, n−c+1), U = Beta⁻¹(1−δ'/2; c+1, n−c) (Clopper, Pearson), with
                δ' = δ/K, or δ for K = 2, where two shares are one statement; then, the same rows,
@@ -24,11 +24,12 @@ for n → ∞.
       value    ln(1/δ)/n        asymptotic   χ²_{K−1}(1−δ)/(2n)
     kl         around q = (c+½)/(n+K/2) only, for around p̂ no radius holds unless all was seen:
                Σ max(f(L), f(U)), f(x) = x ln(x/q) − x + q; value and asymptotic as for burg
-    transport  diameter × tv; on a line span √(ln(2/δ)/(2n)) (Dvoretzky, Kiefer, Wolfowitz, Massart),
-               or Σ gap × deviation of the mass to its left, an interval with δ/(K−1) for each gap
+    transport  diameter × tv; on a line span √(ln(2/δ)/(2n)) (Dvoretzky, Kiefer, Wolfowitz,
+               Massart), or Σ gap × deviation of the mass to its left, an interval with δ/(K−1) for
+               each gap
 
-Of several radii that know n and K alone the least is taken. Beside one that sees the counts each has
-δ/2, for the smaller of the two is exceeded where either is. For K = 2 the counts alone decide.
+Of several radii that know n and K alone the least is taken. Beside one that sees the counts each
+has δ/2, for the smaller of the two is exceeded where either is. For K = 2 the counts alone decide.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # `scipy.special` takes a third of a second, and is loaded when it is asked
 
 from drmdp._typing import Array
 
@@ -65,10 +67,9 @@ class Draws(NamedTuple):
 
 def clopper_pearson(c: Array, n: Array, delta: Array) -> tuple[Array, Array]:
     """Ends for a probability that c of n draws had; each is missed with probability ≤ δ/2."""
-    from scipy.special import betainccinv, betaincinv  # a third of a second
-
-    low = np.where(c > 0, betaincinv(np.maximum(c, 0.5), n - c + 1, delta / 2), 0.0)
-    return low, np.where(c < n, betainccinv(c + 1, np.maximum(n - c, 0.5), delta / 2), 1.0)
+    beta, above = scipy.special.betaincinv, scipy.special.betainccinv
+    low = np.where(c > 0, beta(np.maximum(c, 0.5), n - c + 1, delta / 2), 0.0)
+    return low, np.where(c < n, above(c + 1, np.maximum(n - c, 0.5), delta / 2), 1.0)
 
 
 def box(draws: Draws, delta: Array) -> tuple[Array, Array, Array]:
@@ -78,8 +79,9 @@ def box(draws: Draws, delta: Array) -> tuple[Array, Array, Array]:
     low, high = clopper_pearson(draws.counts, n, each)
     rest = clopper_pearson(np.zeros(draws.n.size), draws.n, share)[1]
     lows, highs = draws.total(low), draws.total(high) + draws.unseen * rest
-    tight = np.maximum(low, 1 - (highs[draws.row] - high)), np.minimum(high, 1 - (lows[draws.row] - low))
-    return *tight, np.minimum(rest, 1 - lows)
+    tight_low = np.maximum(low, 1 - (highs[draws.row] - high))
+    tight_high = np.minimum(high, 1 - (lows[draws.row] - low))
+    return tight_low, tight_high, np.minimum(rest, 1 - lows)
 
 
 def _around(draws: Draws, delta: Array) -> tuple[Array, Array, Array]:
@@ -89,19 +91,23 @@ def _around(draws: Draws, delta: Array) -> tuple[Array, Array, Array]:
     return np.maximum(high - share, 0), np.maximum(share - low, 0), rest
 
 
-def _smaller(draws: Draws, delta: Array, blind: Callable[..., Array], seeing: Callable[..., Array]) -> Array:
+Bound = Callable[[Draws, Array], Array]
+
+
+def _smaller(draws: Draws, delta: Array, blind: Bound, seeing: Bound) -> Array:
     if draws.counts is None:
         return blind(draws, delta)
     two = draws.K == 2  # one statement, by the exact tails of a binomial
     share = np.where(two, delta, delta / 2)
-    seen = seeing(draws, share)
-    return np.where(two, seen, np.minimum(blind(draws, share), seen))
+    radius = seeing(draws, share)
+    return np.where(two, radius, np.minimum(blind(draws, share), radius))
 
 
 def _l1_blind(draws: Draws, delta: Array) -> Array:
     n, K, log = draws.n, draws.K, -np.log(delta)
     patterns = K * math.log(2) + np.log1p(-np.exp2(1.0 - K))
-    return np.asarray(np.minimum(np.sqrt(2 * (patterns + log) / n), (np.sqrt(K - 1) + np.sqrt(2 * log)) / np.sqrt(n)))
+    mcdiarmid = (np.sqrt(K - 1) + np.sqrt(2 * log)) / np.sqrt(n)
+    return np.asarray(np.minimum(np.sqrt(2 * (patterns + log) / n), mcdiarmid))
 
 
 def _l1_box(draws: Draws, delta: Array) -> Array:
@@ -121,8 +127,12 @@ def _tv(draws: Draws, delta: Array) -> Array:
 
 def l2_tuple(share: Array, K: Array, delta: Any, axis: Any) -> Array:
     """ℓ2 distance of a tuple of rows over some axes, w/n given."""
-    total = share.sum(axis=axis)
-    return np.asarray(np.sqrt((share * (1 - 1 / K)).sum(axis=axis)) + np.sqrt(-np.log(delta) * total))
+    mean = np.sqrt((share * (1 - 1 / K)).sum(axis=axis))
+    return np.asarray(mean + np.sqrt(-np.log(delta) * share.sum(axis=axis)))
+
+
+def _l2_blind(draws: Draws, delta: Array) -> Array:
+    return l2_tuple(1 / draws.n, draws.K, delta, ())
 
 
 def _l2_box(draws: Draws, delta: Array) -> Array:
@@ -131,8 +141,7 @@ def _l2_box(draws: Draws, delta: Array) -> Array:
 
 
 def _l2(draws: Draws, delta: Array) -> Array:
-    radius = _smaller(draws, delta, lambda draws, delta: l2_tuple(1 / draws.n, draws.K, delta, ()), _l2_box)
-    return np.minimum(radius, math.sqrt(2))
+    return np.minimum(_smaller(draws, delta, _l2_blind, _l2_box), math.sqrt(2))
 
 
 def _linf(draws: Draws, delta: Array) -> Array:
@@ -146,24 +155,22 @@ def _linf(draws: Draws, delta: Array) -> Array:
 
 
 def _burg(draws: Draws, delta: Array) -> Array:
-    from scipy.special import gammainccinv, gammaln, lambertw
-
     n, m, log = draws.n, draws.K - 1, -np.log(delta)
-    types = gammaln(n + m + 1) - gammaln(m + 1) - gammaln(n + 1) + log
-    agrawal = -m * lambertw(-np.exp(-1 - log / m), -1).real
-    chain = m * math.log(2) + gammainccinv(m, delta)
+    types = (
+        log - scipy.special.betaln(n + 1, m + 1) - np.log(n + m + 1)
+    )  # no difference of large numbers
+    agrawal = -m * scipy.special.lambertw(-np.exp(-1 - log / m), -1).real
+    chain = m * math.log(2) + scipy.special.gammainccinv(m, delta)
     return np.asarray(np.minimum(np.minimum(types, agrawal), chain) / n)
 
 
 def _burg_log(draws: Draws, delta: Array) -> Array:
-    from scipy.special import gammaln
-
-    n, K, c = draws.n, draws.K, draws.counts
+    n, K, c, gammaln = draws.n, draws.K, draws.counts, scipy.special.gammaln
     mixtures = []
     for alpha in (np.full(n.size, 0.5), 1 / K):
         each = alpha[draws.row]
-        seen = draws.total(gammaln(c + each) - gammaln(each))
-        mixtures.append(gammaln(K * alpha) - gammaln(n + K * alpha) + seen)
+        listed = draws.total(gammaln(c + each) - gammaln(each))
+        mixtures.append(gammaln(K * alpha) - gammaln(n + K * alpha) + listed)
     entropy = draws.total(c * np.log(c / n[draws.row]))
     return np.asarray((math.log(2) - np.log(delta) + entropy - np.logaddexp(*mixtures)) / n)
 
@@ -173,16 +180,12 @@ def _value(draws: Draws, delta: Array) -> Array:
 
 
 def _likelihood_ratio(draws: Draws, delta: Array) -> Array:
-    from scipy.special import chdtri
-
-    return np.asarray(chdtri(draws.K - 1, delta) / (2 * draws.n))
+    return np.asarray(scipy.special.chdtri(draws.K - 1, delta) / (2 * draws.n))
 
 
 def _kl(draws: Draws, delta: Array) -> Array:
-    from scipy.special import xlogy
-
     def apart(x: Array, q: Array) -> Array:
-        return np.asarray(xlogy(x, x / q) - x + q)
+        return np.asarray(scipy.special.xlogy(x, x / q) - x + q)
 
     low, high, rest = box(draws, delta)
     scale = draws.n + draws.K / 2
@@ -196,13 +199,14 @@ def _gaps(draws: Draws, delta: Array) -> Array:
     order = np.lexsort((draws.places, draws.row))
     row, x, total = draws.row, draws.places[order], np.cumsum(draws.counts[order])
     first = np.searchsorted(row, np.arange(draws.n.size))
-    left = total - (total[first] - draws.counts[order][first])[row]  # draws up to here
+    below = total - (total[first] - draws.counts[order][first])[row]  # draws up to here
     last = np.append(row[1:] != row[:-1], True)
     gap = np.where(last, draws.ends[row, 1], np.append(x[1:], 0.0)) - x
     n, each = draws.n[row], delta / (draws.K - 1)
-    low, high = clopper_pearson(left, n, each[row])
-    start = clopper_pearson(np.zeros(draws.n.size), draws.n, each)[1] * (x[first] - draws.ends[:, 0])
-    return np.asarray(start + draws.total(gap * np.maximum(high - left / n, left / n - low)))
+    low, high = clopper_pearson(below, n, each[row])
+    start = clopper_pearson(np.zeros(draws.n.size), draws.n, each)[1]
+    start = start * (x[first] - draws.ends[:, 0])
+    return np.asarray(start + draws.total(gap * np.maximum(high - below / n, below / n - low)))
 
 
 def _transport(draws: Draws, delta: Array) -> Array:
@@ -215,8 +219,9 @@ def _transport(draws: Draws, delta: Array) -> Array:
     return np.asarray(np.minimum(_smaller(draws, delta, blind, _gaps), draws.diameter))
 
 
-METHODS: dict[str, dict[str, Callable[[Draws, Array], Array]]] = {
-    "row": {"l1": _l1, "tv": _tv, "l2": _l2, "linf": _linf, "burg": _burg, "kl": _kl, "transport": _transport},
+ROW = {"l1": _l1, "tv": _tv, "l2": _l2, "linf": _linf, "burg": _burg, "kl": _kl}
+METHODS: dict[str, dict[str, Bound]] = {
+    "row": {**ROW, "transport": _transport},
     "log": {"burg": _burg_log},
     "value": {"burg": _value, "kl": _value},
     "asymptotic": {"burg": _likelihood_ratio, "kl": _likelihood_ratio},

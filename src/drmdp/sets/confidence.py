@@ -26,7 +26,7 @@ from drmdp._typing import Array, ArrayLike, BoolArray
 from drmdp.core.distributions import Labels
 from drmdp.core.storage import ROW_SUM_TOL, ROW_SUM_TOL_FLOAT32, Kernels
 from drmdp.core.validation import number, numbers
-from drmdp.errors import InputError, Notice, shown
+from drmdp.errors import InputError, Notice, first_place, shown, unexpected
 from drmdp.model import Model
 from drmdp.sets.base import AmbiguitySet, check_problem
 from drmdp.sets.concentration import LIMITS, METHODS, Draws, l2_tuple
@@ -34,8 +34,8 @@ from drmdp.sets.norms import NORMS, stack
 
 BEST = 'drmdp.Divergence(0, "burg", rectangular="sa", support="state")'
 REFUSED = {
-    "kl": "no radius around the shares of counts holds a next state that was not seen: take burg, or "
-    "make the kernel (c + ½)/(n + K/2) of its counts c, of K possible next states",
+    "kl": "no radius around the shares of counts holds a next state that was not seen: take burg, "
+    "or make the kernel (c + ½)/(n + K/2) of its counts c, of K possible next states",
     "chi2": "next states that were seen once or never break every radius from counts: take burg",
     "reweighting": "the truth is no mixture of kernels: take burg",
     "intervals": "drmdp.Intervals.from_counts makes them",
@@ -44,7 +44,11 @@ REFUSED = {
 
 
 def from_counts(
-    model: Model, ambiguity: AmbiguitySet, level: float = 0.95, method: str | None = None, joint: bool = False
+    model: Model,
+    ambiguity: AmbiguitySet,
+    level: float = 0.95,
+    method: str | None = None,
+    joint: bool = False,
 ) -> Array:
     """Radii with which a set holds the truth with probability `level`: (S, A), for "s" (S,).
 
@@ -99,8 +103,11 @@ def from_counts(
     return _radii(model, ambiguity, name, formula, delta, joint, n, places, weights, kernels)
 
 
-def sufficient(model: Model, ball: AmbiguitySet, counts: ArrayLike, confidence: float = 0.95) -> Array:
-    """Radii of balls that hold the truth, all at once, from numbers of draws: (S,), for "sa" (S, A).
+def sufficient(
+    model: Model, ambiguity: AmbiguitySet, counts: ArrayLike, confidence: float = 0.95
+) -> Array:
+    """Radii with which sets hold the truth, all at once, from numbers of draws: (S,), for "sa"
+    (S, A).
 
     For models of which it is known how many draws each row is made of, and no more; `from_counts`
     sees what was drawn. That holds if each row is the share of next states in so many independent
@@ -111,21 +118,21 @@ def sufficient(model: Model, ball: AmbiguitySet, counts: ArrayLike, confidence: 
     ----------
     model : Model
         Its rows are estimates.
-    ball : set
+    ambiguity : set
         Its kind, order, support and rectangularity; its radius does not matter.
     counts : number, (S, A) or (N, S, A)
-        How many draws each row is made of.
+        How many draws each row is made of; below 1 there are none.
     confidence : float in (0, 1)
         Probability with which the truth shall be inside.
     """
-    name = _metric(model, ball)
+    name = _metric(model, ambiguity)
     if name == "kl":
-        raise InputError(f"{ball.short}: {REFUSED['kl']}, and call drmdp.radius.from_counts")
-    formula, _ = _formula(ball, name, "row")
+        raise InputError(f"{ambiguity.short}: {REFUSED['kl']}, and call drmdp.radius.from_counts")
+    formula, _ = _formula(ambiguity, name, "row")
     delta, n = 1 - checked_level("confidence", confidence), _numbers_of_draws(model, counts)
     used = model.weights > 0
-    places = np.where(model.available, ball.places(model), 0)
-    return _radii(model, ball, name, formula, delta, True, n[..., used], places, model.weights[used])
+    places, n = np.where(model.available, ambiguity.places(model), 0), n[..., used]
+    return _radii(model, ambiguity, name, formula, delta, True, n, places, model.weights[used])
 
 
 def check_counted(model: Model) -> None:
@@ -135,25 +142,25 @@ def check_counted(model: Model) -> None:
         raise InputError(f"model.counts is None: {cure}")
 
 
-def checked_level(name: str, given: Any) -> float:
+def checked_level(name: str, probability: Any) -> float:
     """A probability strictly between 0 and 1."""
-    level = number(name, given)
+    level = number(name, probability)
     if not 0 < level < 1:
-        raise InputError(f"{name}: expected a number between 0 and 1, got {level!r}")
+        raise unexpected(name, "a number between 0 and 1", level)
     return level
 
 
 def around_mean(ambiguity: AmbiguitySet) -> bool:
     """Whether it is around the mean kernel, whatever kernels have that mean."""
-    return ambiguity.key in (("l1", 1), ("transport", 1)) or getattr(ambiguity, "around", "") == "mean"
+    around = getattr(ambiguity, "around", "")
+    return ambiguity.key in (("l1", 1), ("transport", 1)) or around == "mean"
 
 
 def _metric(model: Model, ambiguity: AmbiguitySet) -> str:
     """How a set measures rows, after checking that it fits the model."""
     check_problem(model, ambiguity)
     ambiguity.fitted(model)
-    key = ambiguity.key
-    return str(key[0] if isinstance(key, tuple) else key)
+    return str(ambiguity.key[0] if isinstance(ambiguity.key, tuple) else ambiguity.key)
 
 
 def _formula(ambiguity: AmbiguitySet, name: str, method: str | None) -> tuple[Any, str]:
@@ -166,12 +173,15 @@ def _formula(ambiguity: AmbiguitySet, name: str, method: str | None) -> tuple[An
         raise InputError(f"{ambiguity.short}: no radius is known to suffice: {why}")
     chosen = ("log" if "log" in known else "row") if method is None else method
     if chosen not in known:
-        raise InputError(f"method={chosen!r}: {ambiguity.short} has {', '.join(map(repr, known))}; or take {BEST}")
+        what = f"{ambiguity.short} has {', '.join(map(repr, known))}"
+        raise InputError(f"method={chosen!r}: {what}; or take {BEST}")
     return METHODS[chosen][name], chosen
 
 
 def _tables(model: Model, ambiguity: AmbiguitySet, name: str) -> tuple[Kernels, Array]:
-    """Counts behind what the set is around, and weights; refuses rows that are no shares of them."""
+    """Counts behind what the set is around, and weights; refuses rows that are no shares of
+    them.
+    """
     counts, used = model._counts, np.flatnonzero(model.weights > 0).tolist()
     assert counts is not None
     wrong: int | None = None
@@ -190,9 +200,10 @@ def _tables(model: Model, ambiguity: AmbiguitySet, name: str) -> tuple[Kernels, 
         raise InputError(f"{ambiguity.short}: {REFUSED['kl']}")
     what = f"{ambiguity.short} is around {model.n_kernels} kernels, and counts are of all together"
     if wrong is not None:
-        what = f"{model.labels.pair(wrong)}: the row that the set is around is not the share of its counts"
-    cure = "estimate one kernel of all data, without `by`; for posterior draws take drmdp.radius.credible"
-    raise InputError(f"{what}: {cure}")
+        rule = "the row that the set is around is not the share of its counts"
+        what = f"{model.labels.pair(wrong)}: {rule}"
+    cure = "estimate one kernel of all data, without `by`"
+    raise InputError(f"{what}: {cure}; for posterior draws take drmdp.radius.credible")
 
 
 def _off(model: Model, centres: list[Array], counts: Kernels, name: str) -> int | None:
@@ -207,20 +218,18 @@ def _off(model: Model, centres: list[Array], counts: Kernels, name: str) -> int 
         total = np.asarray(table.sum(axis=1)).ravel()
         share = sparse.diags_array(1 / np.where(total > 0, total, 1.0)) @ table
         bad |= (abs(share - blocks.matrix(centre)).max(axis=1).toarray().ravel() > tol) & drawn
-    bad &= model.available.ravel()
-    return int(np.argmax(bad)) if bad.any() else None
+    return next(iter(first_place(bad & model.available.ravel())), None)
 
 
 def _places(model: Model, ambiguity: AmbiguitySet, name: str) -> Array:
-    """How many next states the truth may have, (S, A); those of the state for what was seen only."""
-    seen = np.where(model.available, ambiguity.places(model), 0)
+    """How many next states the truth may have, (S, A); with "observed" those of the state."""
+    narrow = np.where(model.available, ambiguity.places(model), 0)
     if name == "kl" or ambiguity.support != "observed":
-        return seen
+        return narrow
     wide = np.where(model.available, _widened(ambiguity).places(model), 0)
-    if (wide > seen).any():
-        k = int(np.argmax(wide > seen))
-        pair, few, many = model.labels.pair(k), seen.ravel()[k], wide.ravel()[k]
-        what = f"{pair} was seen to lead to {few} next states, all actions there to {many}"
+    if at := first_place((wide > narrow).ravel()):
+        what = f"{model.labels.pair(*at)} was seen to lead to {narrow.ravel()[at]} next states"
+        what += f", all actions there to {wide.ravel()[at]}"
         cure = "only with support='state' the set has them"
         warnings.warn(f"support='observed': {what}; {cure}", Notice, stacklevel=3)
     return wide
@@ -235,27 +244,38 @@ def check_whole(labels: Labels, counts: Kernels, available: BoolArray) -> None:
     """Refuse counts of available pairs that are not whole numbers."""
     row = np.repeat(np.arange(counts.lengths.size), counts.n_kernels * counts.lengths)
     bad = available.ravel()[row] & (np.abs(counts.data - np.rint(counts.data)) > ROW_SUM_TOL)
-    if bad.any():
-        k = int(np.argmax(bad))
-        what = f"{labels.pair(int(row[k]))} has {float(counts.data[k])!r}, not a whole number of draws"
-        cure = "weighted or filled in, they prove nothing: take method='value' of drmdp.radius.from_counts"
-        raise InputError(f"counts: {what}: {cure}")
+    if at := first_place(bad):
+        what = f"{labels.pair(int(row[at]))} has {float(counts.data[at])!r}"
+        cure = "take method='value' of drmdp.radius.from_counts"
+        why = "weighted or filled in, they prove nothing"
+        raise InputError(f"counts: {what}, not a whole number of draws: {why}: {cure}")
 
 
 def _check_tried(model: Model, n: Array, places: Array) -> None:
     """Refuse a budget for all actions of a state one of which was never tried."""
-    never = (n == 0).any(axis=2) & (places > 1)
-    if never.any():
-        what = f"{model.labels.pair(int(np.argmax(never)))} was never tried"
+    if at := first_place(((n == 0).any(axis=2) & (places > 1)).ravel()):
+        what = f"{model.labels.pair(*at)} was never tried"
         cure = "with rectangular='s' all actions share what it needs: take rectangular='sa'"
         raise InputError(f"{what}, and {cure}")
 
 
 def _radii(
-    model: Model, ambiguity: Any, name: str, formula: Any, delta: float, joint: bool,
-    n: Array, places: Array, weights: Array, counts: Kernels | None = None,
-) -> Array:  # fmt: skip
-    """Radii from numbers of draws (S, A, N) and of possible next states (S, A)."""
+    model: Model,
+    ambiguity: Any,
+    name: str,
+    formula: Any,
+    delta: float,
+    joint: bool,
+    n: Array,
+    places: Array,
+    weights: Array,
+    counts: Kernels | None = None,
+) -> Array:
+    """Radii from numbers of draws (S, A, N) and of possible next states (S, A).
+
+    Less than one draw says nothing.
+    """
+    n = np.where(n >= 1, n, 0.0)
     live, N, by_pair = places > 1, weights.size, ambiguity.by_pair
     groups = live if by_pair else live.any(axis=1)  # what the statement is about
     rows = live.sum() if joint else 1 if by_pair else live.sum(axis=1)[:, None, None]
@@ -269,8 +289,8 @@ def _radii(
             draws = draws._replace(ends=ends.reshape(-1, 2)[cell // N])
     if counts is not None:
         row, count, column = _listed(counts, cell)
-        places_ = None if draws.ends is None else ambiguity.ground.data[column]
-        draws = draws._replace(row=row, counts=count, places=places_)
+        coordinates = None if draws.ends is None else ambiguity.ground.data[column]
+        draws = draws._replace(row=row, counts=count, places=coordinates)
     tuples = ambiguity.key == ("l2", 2) and (N > 1 or not by_pair)
     parts = 2 if tuples and counts is not None else 1
     chance = np.broadcast_to(delta / parts / np.maximum(rows * N, 1), n.shape).ravel()[cell]
@@ -284,7 +304,8 @@ def _radii(
         return radii
     with np.errstate(divide="ignore", invalid="ignore"):
         shares, K = np.where(live[..., None], weights / n, 0.0), np.maximum(places, 1)[..., None]
-        far = l2_tuple(shares, K, delta / parts / (groups.sum() if joint else 1), 2 if by_pair else (1, 2))
+        total = delta / parts / (groups.sum() if joint else 1)
+        far = l2_tuple(shares, K, total, 2 if by_pair else (1, 2))
     return np.where(groups, np.fmin(radii, far), 0.0)
 
 
@@ -304,26 +325,25 @@ def _spans(model: Model, ambiguity: Any, live: BoolArray) -> tuple[Array, Array]
     """Largest cost of moving mass in each pair, (S, A), and ends on a line, (S, A, 2)."""
     ground, span, ends = ambiguity.ground, np.zeros(live.shape), np.zeros((*live.shape, 2))
     for s, a in np.argwhere(live).tolist():
-        there = np.flatnonzero(_widened(ambiguity).allowed(model, s, s + 1)[0, a])
-        span[s, a] = ground.between(there, there).max()
+        targets = np.flatnonzero(_widened(ambiguity).allowed(model, s, s + 1)[0, a])
+        span[s, a] = ground.between(targets, targets).max()
         if not np.isfinite(span[s, a]):
             what = "ground: mass cannot move between some next states, so no radius holds the truth"
             raise InputError(f"{model.labels.pair(s * model.n_actions + a)}: {what}")
         if ground.kind == "line":
-            ends[s, a] = ground.data[there].min(), ground.data[there].max()
+            ends[s, a] = ground.data[targets].min(), ground.data[targets].max()
     return span, ends
 
 
 def _numbers_of_draws(model: Model, counts: ArrayLike) -> Array:
-    """How many draws each row is made of, (S, A, N)."""
+    """How many draws each row is made of, (S, A, N); past 2^53 fewer, which suffice all the more."""
     n = numbers("counts", counts)
     S, A, N = model.n_states, model.n_actions, model.n_kernels
     if n.shape not in ((), (S, A), (N, S, A)):
         raise InputError(f"counts: expected a number, shape {(S, A)} or {(N, S, A)}, got {n.shape}")
     full = np.where(model.available, np.broadcast_to(n, (N, S, A)), 0.0)
-    bad = ~np.isfinite(full) | (full < 0)
-    if bad.any():
-        i, pair = divmod(int(np.argmax(bad)), S * A)
-        what = f"{model.labels.row(pair, i)} has {float(full[bad][0])!r}"
+    if at := first_place(~np.isfinite(full) | (full < 0)):
+        i, s, a = at
+        what = f"{model.labels.row(s * A + a, i)} has {float(full[at])!r}"
         raise InputError(f"counts must be finite and not negative: {what}")
-    return np.asarray(full.transpose(1, 2, 0))
+    return np.asarray(np.minimum(full, 2.0**53).transpose(1, 2, 0))

@@ -1,4 +1,4 @@
-"""Nature re-weights the kernels: what is feared is another mixture of the N kernels than that of their weights.
+"""Sets of mixtures: nature re-weights the N kernels.
 
     y = Σ_i q_i ŷ_i,        q a distribution on the kernels of positive weight with D(q ‖ w) ≤ ρ,
 
@@ -6,8 +6,9 @@
     burg   Σ w log(w/q)              cvar  q ≤ w/level: the worst `level` of the kernels
     chi2   Σ (q − w)²/w              any   every mixture
 
-With "s" one q serves all actions of a state, with "sa" each action has its own. Nature chooses q anew in every state and at every visit; that one kernel holds
-for ever is another problem, and NP-hard.
+With "s" one q serves all actions of a state, with "sa" each action has its own. Nature chooses q
+anew in every state and at every visit; that one kernel holds for ever is another problem, and
+NP-hard.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from typing import Any, Self
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
-from drmdp.errors import InputError, shown
+from drmdp.errors import InputError, one_of, shown
 from drmdp.model import Model, check_model
-from drmdp.sets.base import AmbiguitySet, checked_radius
-from drmdp.sets.keeping import SLACK, Leaving
+from drmdp.sets.base import RECTANGULAR, AmbiguitySet, checked_radius
+from drmdp.sets.confinement import SLACK, Leaving
 
 FARTHEST: dict[str, Callable[[Any], Any]] = {
     "kl": lambda share: -np.log(share),
@@ -53,11 +54,13 @@ class Reweighting(AmbiguitySet):
     radius : float or (S,) array, with "sa" also (S, A)
         How far the mixture may be from the weights; not for "cvar" and "any".
     kind : "kl", "burg", "chi2", "tv", "cvar" or "any"
-        Σ q log(q/w), Σ w log(w/q), Σ (q − w)²/w (no ½), ½ ‖q − w‖₁, the worst kernels, or any mixture.
+        Σ q log(q/w), Σ w log(w/q), Σ (q − w)²/w (no ½), ½ ‖q − w‖₁, the worst kernels, or any
+        mixture.
     rectangular : "s" or "sa"
         One mixture for all actions of a state, or one for each action.
     level : float or (S,) array, with "sa" also (S, A)
-        For "cvar": nature may take the worst kernels that together weigh this much. 1 is the mean kernel; the smaller, the worse.
+        For "cvar": nature may take the worst kernels that together weigh this much. 1 is the mean
+        kernel; the smaller, the worse.
 
     Examples
     --------
@@ -78,41 +81,42 @@ class Reweighting(AmbiguitySet):
     reach = "to no other kernel than a mixture of the N"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kind, str) or self.kind not in WORDS:
-            raise InputError(f"kind is {', '.join(map(repr, WORDS))}, got {shown(self.kind)}")
-        if not isinstance(self.rectangular, str) or self.rectangular not in ("s", "sa"):
-            raise InputError(f"rectangular is 's' or 'sa', got {shown(self.rectangular)}")
+        one_of("kind", self.kind, WORDS)
+        one_of("rectangular", self.rectangular, RECTANGULAR)
         if self.kind == "any":
             self._refuse("radius", "level")
             object.__setattr__(self, "radius", 0.0)
             return
-        name, other = ("level", "radius") if self.kind == "cvar" else ("radius", "level")
-        if not (self.kind == "cvar" and np.array_equal(self.radius, self.level)):  # as it comes from its own fields
+        cvar = self.kind == "cvar"
+        name, other = ("level", "radius") if cvar else ("radius", "level")
+        if not (cvar and np.array_equal(self.radius, self.level)):  # as `replace` hands them on
             self._refuse(other)
-        given = getattr(self, name)
-        if given is None:
+        if getattr(self, name) is None:
             raise InputError(f"{name}: kind={self.kind!r} needs one")
-        size = checked_radius(given, name, by_pair=self.by_pair)
-        if self.kind == "cvar" and np.any(np.asarray(size) > 1):
+        size = checked_radius(getattr(self, name), name, by_pair=self.by_pair)
+        if cvar and np.any(np.asarray(size) > 1):
             raise InputError(f"level: expected a share from 0 to 1, got {float(np.max(size))!r}")
-        object.__setattr__(self, "radius", size)
-        if self.kind == "cvar":
-            object.__setattr__(self, "level", size)
+        self.__dict__.update({"radius": size, name: size})
 
     def _refuse(self, *names: str) -> None:
         for name in names:
-            if getattr(self, name) is not None:
-                raise InputError(f"{name}: kind={self.kind!r} has none, got {shown(getattr(self, name))}")
+            if (value := getattr(self, name)) is not None:
+                raise InputError(f"{name}: kind={self.kind!r} has none, got {shown(value)}")
 
     @property
     def key(self) -> tuple[str, str]:
-        """What the registry knows it by."""
+        """Key of the set in the registry."""
         return "reweighting", self.kind
 
     @property
     def sized(self) -> bool:  # type: ignore[override]
         """Whether it has a radius, or a level."""
         return self.kind != "any"
+
+    @property
+    def size_name(self) -> str:  # type: ignore[override]
+        """Level or radius."""
+        return "level" if self.kind == "cvar" else "radius"
 
     @property
     def degree(self) -> int:  # type: ignore[override]
@@ -127,7 +131,7 @@ class Reweighting(AmbiguitySet):
     @property
     def size_words(self) -> str:
         """Radius or level; nothing for "any"."""
-        return {"any": "", "cvar": f"level {self.radius_text}"}.get(self.kind, super().size_words)
+        return super().size_words if self.sized else ""
 
     @property
     def words(self) -> str:
@@ -135,8 +139,8 @@ class Reweighting(AmbiguitySet):
         return f"reweighting {self.kind}, rectangular {self.rectangular}"
 
     def facts(self) -> dict[str, str]:
-        """What it is."""
-        whose = "one mixture for all actions" if self.rectangular == "s" else "a mixture for each action"
+        """The set in words."""
+        whose = "a mixture for each action" if self.by_pair else "one mixture for all actions"
         return {"set": f"the kernels are weighted anew, {whose}", "kind": WORDS[self.kind]}
 
     @property
@@ -146,23 +150,25 @@ class Reweighting(AmbiguitySet):
 
     def covered(self, n: int) -> str:
         """Mixtures of the kernels."""
-        size = self.range_text
-        which = {"any": "", "cvar": f" that gives none of them more than its weight divided by {size}"}
-        own = which.get(self.kind, f" whose weights are within {size} of theirs ({self.kind})")
-        return f"mixture of those {f'{n:,} ' if n else ''}kernels{own} makes"
+        which = f" whose weights are within {self.range_text} of theirs ({self.kind})"
+        if self.kind == "cvar":
+            share = f"its weight divided by {self.range_text}"
+            which = f" that gives none of them more than {share}"
+        which = "" if self.kind == "any" else which
+        return f"mixture of those {f'{n:,} ' if n else ''}kernels{which} makes"
 
     @property
     def meaning(self) -> str:
         """How much weight total variation moves."""
-        told = self.kind == "tv" and not np.ndim(self.radius) and 0 < self.radius < 1
-        return f"up to {100 * self.radius:.3g} % of the weight goes to other kernels" if told else ""
+        if self.kind != "tv" or np.ndim(self.radius) or not 0 < self.radius < 1:
+            return ""
+        return f"up to {100 * self.radius:.3g} % of the weight goes to other kernels"
 
     def with_radius(self, radius: Any) -> Self:
         """The same set with another radius; for "cvar" with another level."""
         self.check_sized()
-        if self.kind == "cvar":
-            return replace(self, radius=None, level=radius)
-        return replace(self, radius=radius)
+        size = {"radius": None, "level": radius} if self.kind == "cvar" else {"radius": radius}
+        return replace(self, **size)
 
     def fitted(self, model: Model) -> Self:
         """The set itself, after checking its size."""
@@ -170,41 +176,42 @@ class Reweighting(AmbiguitySet):
         return self
 
     def saturation(self, model: Model, states: Any = None) -> Array:
-        """Radius of each state from which any mixture is allowed, (S,), for "cvar" the level down to which some is not; 0 in terminal states."""
+        """Radius of each state from which any mixture is allowed, (S,), for "cvar" the level down
+        to which not all are; 0 in terminal states.
+        """
         check_model(model)
         self.check_sized()
         far = float(FARTHEST[self.kind](float(model.weights[model.weights > 0].min())))
-        out = np.where(model.terminal, 0.0, far)
-        return out if states is None else np.asarray(out[np.asarray(states)])
+        radii = np.where(model.terminal, 0.0, far)
+        return radii if states is None else np.asarray(radii[np.asarray(states)])
 
     def least_radius(self, rows: Leaving) -> Array:
-        """Radius, or level, from which all may be given to the kernels whose rows are inside, (G,); infinite, or −1, if there are none."""
+        """Radius, or level, from which all may be given to the kernels whose rows are inside, (G,);
+        infinite, or −1, if there are none.
+        """
         out = rows.gathered(rows.total(rows.outside & (rows.rows > 0))) > 0  # (N, G)
         share = np.where(out.any(axis=0), (rows.weights @ ~out) / rows.weights.sum(), 1.0)
-        nobody = -1.0 if self.kind == "cvar" else np.inf
+        never = -1.0 if self.kind == "cvar" else np.inf
         with np.errstate(divide="ignore"):
-            return np.where(share > 0, FARTHEST[self.kind](share), nobody)
+            return np.where(share > 0, FARTHEST[self.kind](share), never)
 
     def keeps(self, rows: Leaving) -> BoolArray:
-        """Whether she can, (G,): the smaller a level, the more."""
+        """Whether nature can keep rows inside, (G,): the smaller a level, the more."""
         if self.kind == "cvar":
             return np.asarray(self.least_radius(rows) >= rows.radius * (1 - SLACK))
         return super().keeps(rows)
+
+    def share(self, size: Any, saturation: float) -> Any:
+        """The same; a level goes from 1, the mean kernel, down to the saturation."""
+        down = self.kind == "cvar"
+        return super().share(1 - size, 1 - saturation) if down else super().share(size, saturation)
 
     def longest(self, saturation: float) -> float:
         """Where a path over its sizes ends: of "cvar" at the level 1."""
         return 1.0 if self.kind == "cvar" else super().longest(saturation)
 
-    def farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:
-        """Not asked: `saturation` needs the weights only."""
-        raise NotImplementedError
-
-    def apart(self, y: Array, nominal: Array, weights: Array) -> Array:
-        """Not asked: what is compared are mixtures (`drmdp.certificate.reweighting`)."""
-        raise NotImplementedError
-
     def spread(self, model: Model, states: Any) -> Array:
-        """No such thing: distances are those of mixtures."""
+        """NaN: distances are those of mixtures."""
         return np.full(np.size(states), math.nan)
 
     def room(self, model: Model) -> BoolArray:
@@ -212,13 +219,12 @@ class Reweighting(AmbiguitySet):
         return np.asarray(model.available.any(axis=1) & (np.count_nonzero(model.weights) > 1))
 
     def remarks(self, model: Model) -> tuple[str, ...]:
-        """That there is nothing to mix, if so."""
+        """A remark that there is nothing to mix, if so."""
         if self.room(model).any():
             return ()
-        return (
-            f"only {np.count_nonzero(model.weights)} kernel has a weight, so that any re-weighting is the same as none",
-        )
+        why = f"only {np.count_nonzero(model.weights)} kernel has a weight"
+        return (f"{why}, so that any re-weighting is the same as none",)
 
     def __repr__(self) -> str:
-        size = {"any": "", "cvar": f"level={self.radius_text}, "}.get(self.kind, f"radius={self.radius_text}, ")
+        size = f"{self.size_name}={self.radius_text}, " if self.sized else ""
         return f"Reweighting({size}kind={self.kind!r}, rectangular={self.rectangular!r})"

@@ -1,22 +1,25 @@
-"""What is feared: a Wasserstein ball around the observed kernels, one per state.
+"""Wasserstein balls around the observed kernels, one per state.
 
-The ball of state s is the set of N-tuples y = (y_1, …, y_N) of kernels, y_i = (y_ia)_a with y_ia a distribution on
-the allowed next states of (s, a), such that
+The ball of state s is the set of N-tuples y = (y_1, …, y_N) of kernels, y_i = (y_ia)_a with y_ia a
+distribution on the allowed next states of (s, a), such that
 
-    Σ_i w_i d(y_i, ŷ_i)^p ≤ θ_s^p     (order 1 ≤ p < ∞),         d(y_i, ŷ_i) ≤ θ_s for all i with w_i > 0  (p = ∞),
+    Σ_i w_i d(y_i, ŷ_i)^p ≤ θ_s^p              (order 1 ≤ p < ∞),
+    d(y_i, ŷ_i) ≤ θ_s for all i with w_i > 0   (p = ∞),
 
-where d is the ℓ1, ℓ2 or ℓ∞ norm of the difference, *stacked over the available actions* of s. With rectangular="sa" the same holds for every action on its
-own, with θ_s or θ_sa. What nature plays is the
-mean Σ_i w_i y_i. This is a ball over distributions of kernels.
+where d is the ℓ1, ℓ2 or ℓ∞ norm of the difference, *stacked over the available actions* of s. With
+rectangular="sa" the same holds for every action on its own, with θ_s or θ_sa. What nature plays is
+the mean Σ_i w_i y_i. This is a ball over distributions of kernels.
 
-With metric="transport", d(y_i, ŷ_i) = Σ_a W_D(y_ia, ŷ_ia) is the cost of moving next-state distributions (`drmdp.sets.transport`), p = 1 or ∞. For p = 1
-the set of means is the ball around the mean kernel: the average of N plans is a plan of the mean, and a plan of the mean moves every kernel. With N = 1
-this is the ball that is called Wasserstein elsewhere.
+With metric="transport", d(y_i, ŷ_i) = Σ_a W_D(y_ia, ŷ_ia) is the cost of moving next-state
+distributions (`drmdp.sets.transport`), p = 1 or ∞. For p = 1 the set of means is the ball around
+the mean kernel: the average of N plans is a plan of the mean, and a plan of the mean moves every
+kernel. With N = 1 this is the ball that is called Wasserstein elsewhere.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
@@ -24,20 +27,18 @@ import numpy as np
 
 from drmdp._typing import Array, BoolArray
 from drmdp.core.cached import cached_property
-from drmdp.errors import InputError, shown
+from drmdp.errors import InputError, one_of, shown
 from drmdp.model import Model, check_model
 from drmdp.sets import transport
 from drmdp.sets.base import AmbiguitySet, moved
-from drmdp.sets.ground import Ground
-from drmdp.sets.keeping import Leaving
-from drmdp.sets.norms import NORMS, Norm, order_text, order_words, stack
+from drmdp.sets.confinement import Leaving
+from drmdp.sets.norms import NORMS, NormMetric, order_text, order_words, stack
 
 Pair = tuple[str, float]
 
-PAIRS: tuple[Pair, ...] = (
-    ("l1", 1), ("l2", 2), ("linf", 1), ("l1", math.inf), ("l2", math.inf), ("linf", math.inf),
-)  # fmt: skip
-"""The (metric, order) pairs of the paper, which have solvers of their own; other orders share one."""
+PAIRS: tuple[Pair, ...] = (("l1", 1), ("l2", 2), ("linf", 1))
+PAIRS += (("l1", math.inf), ("l2", math.inf), ("linf", math.inf))
+"""The (metric, order) pairs of the paper, which have solvers of their own; others share one."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,19 +52,23 @@ class Wasserstein(AmbiguitySet):
     metric : "l1", "l2", "linf" or "transport"
         How far a kernel is from another: a norm of the difference, or what moving the mass costs.
     order : 1 or more, or math.inf, optional
-        The metric's own by default: 1 for "l1" and "transport", 2 for "l2", infinity for "linf"; "transport" has 1 and infinity.
+        The metric's own by default: 1 for "l1" and "transport", 2 for "l2", infinity for "linf";
+        "transport" has 1 and infinity.
     rectangular : "s" or "sa"
-        Whether the distance is stacked over the actions of a state, or bounded for each action on its own, with a number, (S,) or (S, A) radius;
-        "s" by default.
+        Whether the distance is stacked over the actions of a state, or bounded for each action on
+        its own, with a number, (S,) or (S, A) radius; "s" by default.
     support : "observed", "state" or "all"
-        Whether mass may move only to next states that some kernel with positive weight reaches from the same state and
-        action, from the same state under any available action, or to any state, as in the paper.
+        Whether mass may move only to next states that some kernel with positive weight reaches from
+        the same state and action, from the same state under any available action, or to any state,
+        as in the paper.
     moves : "states" or "events"
-        Whether nature moves probabilities of next states, "the transition probabilities may be wrong", or the laws of a model of events, "the law of the
-        demand may be wrong" (`drmdp.Model.from_events`); rectangular is then "sa" by default.
-    ground : (S, S) array, sparse matrix, ("line", positions (S,)) or ("grid", coordinates (S, k)), for metric "transport"
-        Cost D[j, k] of moving a unit of mass from next state j to k; in a sparse matrix mass cannot move where nothing is stored, and
-        the diagonal is 0 anyway. The radius is in its unit.
+        Whether nature moves probabilities of next states, "the transition probabilities may be
+        wrong", or the laws of a model of events, "the law of the demand may be wrong"
+        (`drmdp.Model.from_events`); rectangular is then "sa" by default.
+    ground : (S, S) array, sparse matrix, ("line", positions (S,)) or ("grid", coordinates (S, k))
+        For metric "transport". Cost D[j, k] of moving a unit of mass from next state j to k; in a
+        sparse matrix mass cannot move where nothing is stored, and the diagonal is 0 anyway. The
+        radius is in its unit.
 
     Examples
     --------
@@ -88,25 +93,27 @@ class Wasserstein(AmbiguitySet):
             self._check_transport()
             return
         if self.ground is not None:
-            raise InputError(f"ground: only metric 'transport' has one, got metric {shown(self.metric)}")
-        if not isinstance(self.metric, str) or self.metric not in NORMS:
-            raise InputError(f"metric is {', '.join(map(repr, (*NORMS, 'transport')))}, got {shown(self.metric)}")
+            kind = f"got metric {shown(self.metric)}"
+            raise InputError(f"ground: only metric 'transport' has one, {kind}")
+        one_of("metric", self.metric, (*NORMS, "transport"))
         object.__setattr__(self, "metric", str(self.metric))
-        order = self.norm.order if self.order is None else self.order
-        # True is not order 1, and arrays compare element by element
-        if not isinstance(order, int | float | np.number) or isinstance(order, bool) or not order >= 1:
+        order = self.norm.power if self.order is None else self.order
+        too_large = isinstance(order, int) and order > sys.float_info.max
+        if not _is_number(order) or not order >= 1 or too_large:
             raise InputError(f"order is a number from 1 on or inf, got {shown(order)}")
-        own = next((known for metric, known in PAIRS if (metric, known) == (self.metric, order)), None)
-        object.__setattr__(self, "order", float(order) if own is None else own)
+        listed = [known for metric, known in PAIRS if (metric, known) == (self.metric, order)]
+        object.__setattr__(self, "order", listed[0] if listed else float(order))
 
     def _check_transport(self) -> None:
         if self.moves == "events":
-            raise InputError("moves='events': transport is between states; take metric 'l1', 'l2' or 'linf'")
-        number = isinstance(self.order, int | float | np.number) and self.order is not True
-        if self.order is not None and not (number and self.order in (1, math.inf)):
-            raise InputError(f"('transport', {shown(self.order)}) is not implemented; its order is 1 or inf")
-        object.__setattr__(self, "order", 1 if self.order is None or self.order == 1 else math.inf)
-        object.__setattr__(self, "ground", self.ground if isinstance(self.ground, Ground) else Ground(self.ground))
+            cure = "take metric 'l1', 'l2' or 'linf'"
+            raise InputError(f"moves='events': transport is between states; {cure}")
+        order, ground = 1 if self.order is None else self.order, self.ground
+        if not _is_number(order) or order not in (1, math.inf):
+            what = f"('transport', {shown(order)}) is not implemented"
+            raise InputError(f"{what}; its order is 1 or inf")
+        ground = ground if isinstance(ground, transport.Ground) else transport.Ground(ground)
+        self.__dict__.update(order=1 if order == 1 else math.inf, ground=ground)
 
     @property
     def pair(self) -> Pair:
@@ -119,7 +126,7 @@ class Wasserstein(AmbiguitySet):
         return (self.metric, "p") if self.priced_by_kernel and not self.by_kernel else self.pair
 
     @property
-    def norm(self) -> Norm:
+    def norm(self) -> NormMetric:
         """The norm of a difference; transport has none."""
         if self.metric not in NORMS:
             raise InputError(f"{self.short} is not a norm of differences")
@@ -137,13 +144,8 @@ class Wasserstein(AmbiguitySet):
 
     @property
     def listing(self) -> str:
-        """What tells its layout from that of others."""
+        """Key of its layout, with the costs of moving mass."""
         return super().listing if self.ground is None else f"{self.support} {self.ground.digest}"
-
-    @cached_property
-    def kin(self) -> tuple[Any, ...]:
-        """What it shares with balls of other radii."""
-        return self.key, self.by_pair, self.listing, self.order
 
     @property
     def by_kernel(self) -> bool:
@@ -163,34 +165,42 @@ class Wasserstein(AmbiguitySet):
     @property
     def words(self) -> str:
         """Metric, order and support."""
-        alone = ", rectangular sa" if self.rectangular == "sa" else ""
-        ground = "" if self.ground is None else f", ground {self.ground.words}"
-        moves = ", moves events" if self.moves == "events" else ""
-        return f"metric {self.metric}, order {order_text(self.order)}, support {self.support}{alone}{ground}{moves}"
+        options = [f"metric {self.metric}", f"order {order_text(self.order)}"]
+        options.append(f"support {self.support}")
+        options += ["rectangular sa"] if self.rectangular == "sa" else []
+        options += [] if self.ground is None else [f"ground {self.ground.words}"]
+        return ", ".join(options + (["moves events"] if self.moves == "events" else []))
 
     def facts(self) -> dict[str, str]:
         """Metric and order in words."""
         alone = {"budget": self.budget_words} if self.rectangular == "sa" else {}
-        metric = (
-            self.norm.words if self.ground is None else f"transport: cost of moving mass, ground {self.ground.words}"
-        )
+        if self.ground is None:
+            metric = self.norm.words
+        else:
+            metric = f"transport: cost of moving mass, ground {self.ground.words}"
         return {"metric": metric, "order": order_words(self.order), **alone, **self.moved_words}
 
     def covered(self, n: int) -> str:
-        """Around the mean where all tuples are as good as those of the mean, else kernels of which nature plays the mean."""
+        """Around the mean where all tuples are as good as those of the mean, else kernels of which
+        nature plays the mean.
+        """
         if n <= 1 or self.pair in (("l1", 1), ("transport", 1)):
             return super().covered(n)
-        how = "each" if self.by_kernel else "on average" + ("" if self.order == 1 else f" (of order {self.order:g})")
+        power = "" if self.order == 1 else f" (of order {self.order:g})"
+        how = "each" if self.by_kernel else f"on average{power}"
         return f"kernels within {self.range_text} of those {n:,}, {how}, have a mean that makes"
 
     @property
     def size_meaning(self) -> str:
-        """How much mass moves by ℓ1, for ‖d‖₁/2 of it does; no probability moves by more than ℓ2 and ℓ∞, nor does that of the mean."""
+        """How much mass moves by ℓ1, for ‖d‖₁/2 of it does; no probability moves by more than ℓ2
+        and ℓ∞, nor does that of the mean.
+        """
         if self.ground is not None or np.ndim(self.radius) or not 0 < self.radius < 1:
             return ""
         if self.metric == "l1":
             return moved(self.radius / 2, self.moves)
-        return f"no probability{' of an event' if self.moves == 'events' else ''} moves by more than that"
+        what = "probability of an event" if self.moves == "events" else "probability"
+        return f"no {what} moves by more than that"
 
     def fitted(self, model: Model) -> Self:
         """The set that operators of this model take, after checking that the two fit together."""
@@ -200,7 +210,9 @@ class Wasserstein(AmbiguitySet):
         return super().fitted(model)
 
     def apart(self, y: Array, nominal: Array, weights: Array) -> Array:
-        """Distances of kernels from the data, (…, A, N, K) → (…, N), or of tuples, (…, 1), for a finite order; transport is of all K = S states."""
+        """Distances of kernels from the data, (…, A, N, K) → (…, N), or of tuples, (…, 1), for a
+        finite order; transport is of all K = S states.
+        """
         if self.ground is not None:
             return self.stacked(transport.distance(self.ground, y, nominal), weights)
         return self.stacked(self.norm.of(y - nominal, axis=(-3, -1)), weights)
@@ -210,14 +222,15 @@ class Wasserstein(AmbiguitySet):
         lost, _ = rows.spilt(rows.rows)
         if self.ground is None:
             join = np.maximum if self.norm.power == math.inf else np.add
-            each = self.norm.root(join.reduceat(self.norm.confined(rows, lost), rows.groups, axis=1))
+            parts = self.norm.confined(rows, lost)
+            each = self.norm.root(join.reduceat(parts, rows.groups, axis=1))
         else:
             each = rows.gathered(transport.confined(self.ground, rows))
         stuck = rows.gathered((rows.room == 0) & (rows.total(rows.outside) > 0)) > 0
         return np.where(stuck, np.inf, self.stacked(each.T, rows.weights).max(axis=-1))
 
     def saturation(self, model: Model, states: Any = None) -> Array:
-        """Radius of each state from which nature is unconstrained, (S,); 0 in terminal states. `states`: numbers of some, in that order.
+        """Radius of each state from which nature is unconstrained, (S,); 0 in terminal states.
 
         Parameters
         ----------
@@ -229,18 +242,21 @@ class Wasserstein(AmbiguitySet):
         if self.ground is None:
             return super().saturation(model, states)
         check_model(model)
-        return transport.saturation(
-            self.fitted(model), model, range(model.n_states) if states is None else np.asarray(states).tolist()
-        )
+        numbers = range(model.n_states) if states is None else np.asarray(states).tolist()
+        return transport.saturation(self.fitted(model), model, numbers)
 
     def stacked(self, each: Array, weights: Array) -> Array:
-        """Distances of kernels, (…, N), as the ball compares them with its radius: (…, N), or (…, 1) for a finite order."""
+        """Distances of kernels, (…, N), to compare with the radius: (…, N), or (…, 1) for a finite
+        order.
+        """
         return each if self.by_kernel else stack(self.order, each, weights)[..., None]
 
     def farthest(self, y: Array, allowed: BoolArray, w: Array) -> float:
-        """Largest distance of a choice of one next state per action; where that is no sum over the kernels, of one per action and kernel.
+        """Largest distance of a choice of one next state per action; where that is no sum over the
+        kernels, of one per action and kernel.
 
-        The latter is the same whenever each row has a next state of probability 0 in all kernels, and else errs on the large side.
+        The latter is the same whenever each row has a next state of probability 0 in all kernels,
+        and else errs on the large side.
         """
         used = w > 0
         y, w, norm = y[:, used], w[used], self.norm
@@ -254,23 +270,28 @@ class Wasserstein(AmbiguitySet):
             return float(stack(self.order, np.sqrt(each) if norm.power == 2 else each, w))
         return float(norm.root(far))
 
-    def __eq__(self, other: object) -> bool:
-        same = super().__eq__(other)
-        return same if same is not True else self.ground == getattr(other, "ground", None)
-
-    __hash__ = AmbiguitySet.__hash__
+    @property
+    def _identity(self) -> tuple[Any, ...]:
+        return *super()._identity, self.ground
 
     def __repr__(self) -> str:
-        ground = "" if self.ground is None else f", ground={self.ground!r}"
-        ground = ", moves='events'" if self.moves == "events" else ground
-        return (
-            f"Wasserstein(radius={self.radius_text}, metric={self.metric!r}, order={order_text(self.order)}, "
-            f"support={self.support!r}{', rectangular=' + repr(self.rectangular) if self.by_pair else ''}{ground})"
-        )
+        options = [f"radius={self.radius_text}", f"metric={self.metric!r}"]
+        options += [f"order={order_text(self.order)}", f"support={self.support!r}"]
+        options += [f"rectangular={self.rectangular!r}"] if self.by_pair else []
+        options += [] if self.ground is None else [f"ground={self.ground!r}"]
+        options += ["moves='events'"] if self.moves == "events" else []
+        return f"Wasserstein({', '.join(options)})"
+
+
+def _is_number(order: Any) -> bool:
+    """Whether it is a number: True is not order 1, and arrays compare element by element."""
+    return isinstance(order, int | float | np.number) and not isinstance(order, bool)
 
 
 def parse_order(text: str) -> float:
-    """Read an order as typed on a command line or stored in a file: a number from 1 on, or "inf"."""
+    """Read an order as typed on a command line or stored in a file: a number from 1 on, or
+    "inf".
+    """
     try:
         return float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Plans over finitely many stages: what was found, and how it is shown and kept."""
+"""Plans over finitely many stages, how they are shown and saved."""
 
 from __future__ import annotations
 
@@ -10,27 +10,24 @@ from typing import Any, ClassVar
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.core import html as _html
-from drmdp.core.files import check_path, naming
-from drmdp.core.text import count
-from drmdp.core.text import discount as discount_text
-from drmdp.core.validation import Names, whole
-from drmdp.errors import InputError, brief, clean
-from drmdp.solution import tables
-from drmdp.solution.priced import Priced
-from drmdp.solution.results import Certified, Status, check_target, choice
-
-ARRAYS = ("value", "policy", "lower", "upper", "initial", "costs")
+from drmdp.core.validation import Names, integer
+from drmdp.errors import InputError
+from drmdp.solution import rows as tables
+from drmdp.solution.results import Certified, Status, choice
+from drmdp.ui import html as _html
+from drmdp.ui.text import count, digits
+from drmdp.ui.text import discount as discount_text
 
 
 @dataclass(frozen=True, eq=False)
-class HorizonSolution(Certified, Priced):
+class HorizonSolution(Certified):
     """Policies and certified values of T stages, stage 0 first; signs are the user's.
 
     Attributes
     ----------
     value : (T + 1, S)
-        Certified worst-case value of the policies from each stage on; the last row are the final values.
+        Certified worst-case value of the policies from each stage on; the last row are the final
+        values.
     policy : (T, S, A)
         Probabilities of the actions at each stage.
     lower, upper : (T + 1, S)
@@ -89,7 +86,7 @@ class HorizonSolution(Certified, Priced):
     kernels: Any = field(default=None, repr=False)
     natures: ClassVar[Any] = None  # what makes them, set by `finite_horizon`, not saved
 
-    arrays = ARRAYS
+    arrays = ("value", "policy", "lower", "upper", "initial", "costs")
 
     @property
     def n_stages(self) -> int:
@@ -98,9 +95,8 @@ class HorizonSolution(Certified, Priced):
 
     @property
     def stage_names(self) -> list[str] | None:
-        """What the stages are called, if they have names."""
-        found: list[str] | None = self.settings.get("stage_names")
-        return found
+        """Names of the stages, if they have any."""
+        return self.settings.get("stage_names")
 
     @property
     def half_cycle(self) -> bool:
@@ -108,13 +104,13 @@ class HorizonSolution(Certified, Priced):
         return bool(self.settings.get("half_cycle", False))
 
     def stage_name(self, t: int) -> str:
-        """What stage t is called."""
+        """The name of stage t."""
         return f"stage {t}" if self.stage_names is None else self.stage_names[t]
 
     @property
     def stage_labels(self) -> tuple[str, list[str]]:
         """A word for stages, and what they are called beside it: ("age", ["40", "41", …])."""
-        names = self.stage_names or [f"stage {t}" for t in range(self.n_stages)]
+        names = [self.stage_name(t) for t in range(self.n_stages)]
         words = {name.rpartition(" ")[0] for name in names}
         if len(words) > 1 or "" in words:
             return "stage", names
@@ -122,45 +118,51 @@ class HorizonSolution(Certified, Priced):
 
     def _number(self, stage: int | str) -> int:
         names = self.stage_names or []
-        if isinstance(stage, str):
-            if stage not in names:
-                raise InputError(f"stage: expected one of {', '.join(names) or 'its numbers'}, got {stage!r}")
-            return names.index(stage)
-        return whole("stage", stage, 0, self.n_stages - 1)
+        if not isinstance(stage, str):
+            return integer("stage", stage, 0, self.n_stages - 1)
+        if stage not in names:
+            known = ", ".join(names) or "its numbers"
+            raise InputError(f"stage: expected one of {known}, got {stage!r}")
+        return names.index(stage)
 
     @property
     def final(self) -> Array:
         """Values after the last stage, (S,)."""
-        found: Array = self.value[-1]
-        return found
+        return np.asarray(self.value[-1])
 
     @property
     def noun(self) -> str:
-        """What values are made of."""
+        """The noun of values: probability, reward or cost."""
         if self.settings.get("criterion") == "reach":
             return "probability"
         return "reward" if self.maximise else "cost"
 
     @property
     def value_noun(self) -> str:
-        """What values are, in words."""
+        """The noun of values, with their case."""
         if self.certain:
             return f"{self.noun} under the mean kernel"
         return f"{'best' if self.settings['nature'] == 'cooperative' else 'worst'}-case {self.noun}"
 
+    def digits(self, value: float) -> str:
+        """A value in six digits, without what is rounding of a probability."""
+        return digits(value, self.settings.get("criterion", ""))
+
     @property
     def value_in_words(self) -> str:
         """The value of the first stage, over the start distribution."""
-        return f"{float(self.initial @ self.value[0]):.6g} {self.value_noun}, mean over the start distribution"
+        value = float(self.initial @ self.value[0])
+        return f"{self.digits(value)} {self.value_noun}, mean over the start distribution"
 
     @property
-    def ball_in_words(self) -> str:
+    def ambiguity_in_words(self) -> str:
         """The set, or the first and the last of them."""
-        balls = self.settings["balls"]
-        return str(balls[0]) if len(balls) == 1 else f"{balls[0]} … {balls[-1]}, one a stage"
+        sets = self.settings["sets"]
+        return str(sets[0]) if len(sets) == 1 else f"{sets[0]} … {sets[-1]}, one a stage"
 
     def kernel(self, stage: int | str) -> Any:
-        """Nature's mean kernel (S, A, S) at a stage: her side of the saddle point, or her best response to a plan that was given.
+        """Nature's mean kernel (S, A, S) at a stage: her side of the saddle point, or her best
+        response to a plan that was given.
 
         It is made by sweeping the stage again; of a sparse model it has `.rows(s)`.
 
@@ -171,36 +173,31 @@ class HorizonSolution(Certified, Priced):
         """
         t = self._number(stage)
         if self.kernels is None:
-            raise InputError(
-                "kernel: the file holds no kernels, for they were too many; `drmdp.evaluate(model, ball, plan)` makes them again"
-            )
+            why = "the file holds no kernels, for they were too many"
+            cure = "`drmdp.evaluate(model, ambiguity, plan)` makes them again"
+            raise InputError(f"kernel: {why}; {cure}")
         return self.kernels[t]
 
     def __repr__(self) -> str:
-        sizes = " × ".join(
-            count(n, noun) for n, noun in zip(self.policy.shape, ("stage", "state", "action"), strict=True)
-        )
-        names = self.stage_names
-        lines = [
-            f"HorizonSolution: {self.status} — {self.status.sentence}",
-            f"  plan       {sizes}, discount {discount_text(self.discount)}, {'optimised' if self.optimal else 'given'}",
-            *([] if names is None else [f"  stages     {names[0]} … {names[-1]}"]),
-            f"  value      {self.value_in_words}",
-            f"  gap        {self.gap_in_words}",
-            f"  work       {self.kernel_passes:.4g} kernel passes, {self.seconds:.3g} s",
-            f"  ball       {self.ball_in_words}",
-        ]
-        return clean("\n".join(lines + [f"  note       {brief(note, 1000)}" for note in self.notes]))
+        nouns = zip(self.policy.shape, ("stage", "state", "action"), strict=True)
+        sizes = " × ".join(count(n, noun) for n, noun in nouns)
+        names, source = self.stage_names, "optimised" if self.optimal else "given"
+        facts = {"plan": f"{sizes}, discount {discount_text(self.discount)}, {source}"}
+        facts |= {} if names is None else {"stages": f"{names[0]} … {names[-1]}"}
+        facts |= self._answer
+        facts |= {"value": self.value_in_words, "gap": self.gap_in_words}
+        facts["work"] = f"{self.kernel_passes:.4g} kernel passes, {self.seconds:.3g} s"
+        return self._lines(self.status.sentence, facts | {"set": self.ambiguity_in_words})
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The solution in a notebook."""
         first, *others = repr(self).splitlines()
         head = {line[2:11].strip(): line[11:].strip() for line in others}
-        rows = [
-            (self.states[s], *(choice(self.policy[t, s], self.actions) for t in self._shown), f"{self.value[0, s]:.6g}")
-            for s in range(min(len(self.states), _html.ROWS))
-        ]
-        columns = ("state", *(self.stage_name(t) for t in self._shown), self.value_noun)
+        rows = []
+        for s in range(min(len(self.states), _html.ROWS)):
+            actions = (choice(self.policy[t, s], self.actions) for t in self._shown)
+            rows.append((self.states[s], *actions, self.digits(self.value[0, s])))
+        columns = ("state", *map(self.stage_name, self._shown), self.value_noun)
         return _html.facts(first, head) + _html.table(columns, rows, len(self.states))
 
     @property
@@ -212,18 +209,27 @@ class HorizonSolution(Certified, Priced):
     # ------------------------------------------------------------------ tables and files
 
     def to_frame(self) -> Any:
-        """A polars table with the columns stage, state, action, probability, value, lower, upper: a row for each action that is played.
+        """A polars table with the columns stage, state, action, probability, value, lower, upper: a
+        row for each action that is played.
 
-        If stages have names, the column stage_name is the second.
-                If the models have counts, the column rows tells on how many observed transitions it rests, unless the plan was loaded.
+        If stages have names, the column stage_name is the second. If the models have counts, the
+        column rows tells on how many observed transitions it rests, unless the plan was loaded.
         """
         values = {name: getattr(self, name)[:-1] for name in ("value", "lower", "upper")}
-        seen = [] if self.natures is None else [model.pair_counts for model in self.natures.stages.given]
-        rows = np.stack(seen) if seen and all(own is not None for own in seen) else None
-        return tables.frame(self.states, self.actions, self.policy, values, rows, self.stage_names)
+        rows, names = self._pair_counts, self.stage_names
+        return tables.frame(self.states, self.actions, self.policy, values, rows, names)
+
+    @property
+    def _pair_counts(self) -> Array | None:
+        """Observed transitions of each pair, (T, S, A); None if they are not known."""
+        given = () if self.natures is None else self.natures.stages.given
+        counts = [model.pair_counts for model in given] or [None]
+        return None if any(table is None for table in counts) else np.stack(counts)
 
     def to_dict(self, stage: int | str) -> dict[Any, Any]:
-        """The policy of a stage as {state: action}, or {state: {action: probability}} where it draws."""
+        """The policy of a stage as {state: action}, or {state: {action: probability}} where it
+        draws.
+        """
         return tables.choices(self.states, self.actions, self.policy[self._number(stage)])
 
     def report(
@@ -233,14 +239,16 @@ class HorizonSolution(Certified, Priced):
         command: str | None = None,
         *,
         models: Any = None,
-        ball: Any = None,
+        ambiguity: Any = None,
         baseline: Any = None,
         unit: str = "",
         sweep: Mapping[float, HorizonSolution] | None = None,
     ) -> None:
-        """Write one self-contained HTML page about the plan; it needs no network and no script, and the extra `report`.
+        """Write one self-contained HTML page about the plan; it needs no network and no script, and
+        the extra `report`.
 
-        The plan is compared with `baseline` and with the one that is best for the mean kernels, which is made for that, unless the models are very large.
+        The plan is compared with `baseline` and with the one that is best for the mean kernels,
+        which is made for that, unless the models are very large.
 
         Parameters
         ----------
@@ -250,50 +258,19 @@ class HorizonSolution(Certified, Priced):
             Of the page.
         command : str, optional
             How the result was made, shown for whoever wants it again.
-        models, ball : optional
-            For a plan that was loaded: it does not hold them. What needs them is left out of the page otherwise.
+        models, ambiguity : optional
+            For a plan that was loaded: it does not hold them. What needs them is left out of the
+            page otherwise.
         baseline : plan or policy, optional
             Current practice, in any form that `drmdp.evaluate` takes.
         unit : str
             Of costs and rewards, as in "€".
         sweep : mapping, optional
-            Plans of other radii for the same models, {radius: plan}: the page can be switched between them.
+            Plans of other radii for the same models, {radius: plan}: the page can be switched
+            between them.
         """
         from drmdp.report import write_plan
 
-        about: Any = {"title": title, "command": command, "baseline": baseline, "unit": unit, "sweep": sweep}
-        write_plan(self, path, models, ball, **about)
-
-    def proof(self, path: str | os.PathLike[str]) -> int:
-        """Write what is needed to check the bounds of all stages, and return its bytes; every stage is swept again. See `Solution.proof`."""
-        from drmdp import proof
-
-        return proof.write_plan(path, self)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to an .npz file, completely or not at all; models and sets are not stored, nature's kernels are while they are not too many.
-
-        Parameters
-        ----------
-        path : path
-            An .npz file.
-        """
-        from drmdp.solution import file as saved
-
-        check_target(path)
-        saved.write_plan(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> HorizonSolution:
-        """Read what `save` wrote; an `InputError` says what anything else is, and nothing in it is ever run.
-
-        Parameters
-        ----------
-        path : path
-            An .npz file.
-        """
-        from drmdp.solution import file as saved
-
-        check_path(path)
-        with naming(path):
-            return saved.read_plan(path)
+        about: Any = {"models": models, "ambiguity": ambiguity, "baseline": baseline}
+        about |= {"title": title, "command": command, "unit": unit, "sweep": sweep}
+        write_plan(self, path, **about)

@@ -1,4 +1,4 @@
-"""Results: how a run ended, what it went through, what it found."""
+"""Solutions: status, history, policy and certified bounds."""
 
 from __future__ import annotations
 
@@ -7,64 +7,72 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.core import html as _html
-from drmdp.core.files import check_file, check_path, check_suffix, naming
-from drmdp.core.text import count, measured
+from drmdp.core.cached import cached_property
 from drmdp.core.tolerance import Tolerance
 from drmdp.core.validation import Names
 from drmdp.errors import InputError, brief, clean, described
-from drmdp.solution.priced import Priced
+from drmdp.io.files import check_file, check_path, check_suffix, naming
+from drmdp.ui import html as _html
+from drmdp.ui.text import count, measured
 
 if TYPE_CHECKING:
     from drmdp.model import Model
-    from drmdp.radius import Path as RadiusPath
+    from drmdp.radius import RadiusPath
     from drmdp.sets import AmbiguitySet
 
 
 class Status(StrEnum):
-    """How a run ended: "solved", "iteration_limit", "time_limit", "precision_limit", "diverged", "unbounded", "interrupted" or "stopped"."""
+    """How a run ended: "solved", "iteration_limit", "time_limit", "precision_limit", "diverged",
+    "unbounded", "interrupted" or "stopped".
+    """
 
-    solved = "solved"
-    iteration_limit = "iteration_limit"
-    time_limit = "time_limit"
-    precision_limit = "precision_limit"
-    diverged = "diverged"
-    unbounded = "unbounded"
-    interrupted = "interrupted"
-    stopped = "stopped"
+    sentence: str
+    """What it means, in words."""
 
-    @property
-    def sentence(self) -> str:
-        """What it means, in words."""
-        return _SENTENCES[self]
+    def __new__(cls, value: str, sentence: str = "") -> Status:
+        """A member of its text, with a sentence."""
+        status = str.__new__(cls, value)
+        status._value_, status.sentence = value, sentence
+        return status
 
-
-_SENTENCES = {
-    Status.solved: "the certified gap is within the tolerance",
-    Status.iteration_limit: "the iteration limit was reached; the bounds hold",
-    Status.time_limit: "the time limit was reached; the bounds hold",
-    Status.precision_limit: "double precision or the operator's own accuracy allows no smaller gap; the bounds hold",
-    Status.diverged: "the iterates diverged; the bounds are those of the best iterate",
-    Status.unbounded: "no bound holds in some states: nature can keep the process from ending, or costs fall for ever",
-    Status.interrupted: "interrupted; the bounds hold",
-    Status.stopped: "stopped by the callback, or where the rule asked for (`stop`) holds; the bounds hold",
-}
+    solved = "solved", "the certified gap is within the tolerance"
+    iteration_limit = "iteration_limit", "the iteration limit was reached; the bounds hold"
+    time_limit = "time_limit", "the time limit was reached; the bounds hold"
+    precision_limit = (
+        "precision_limit",
+        "double precision or the operator's own accuracy allows no smaller gap; the bounds hold",
+    )
+    diverged = "diverged", "the iterates diverged; the bounds are those of the best iterate"
+    unbounded = (
+        "unbounded",
+        "no bound holds in some states: nature can keep the process from ending, or costs fall for "
+        "ever",
+    )
+    interrupted = "interrupted", "interrupted; the bounds hold"
+    stopped = (
+        "stopped",
+        "stopped by the callback, or where the rule asked for (`stop`) holds; the bounds hold",
+    )
 
 
 PRECISE = 1e-9
-"""A gap of at most this share of the scale is a success where double precision allows no smaller one."""
+"""A gap of at most this share of the scale is a success where double precision allows no smaller
+one.
+"""
 
 
-def reached(found: Any) -> bool:
-    """Whether a result, with `status`, `gap` and `scale`, is solved, or as near as double precision allows and near enough."""
-    if found.status is Status.precision_limit:
-        return bool(found.gap <= PRECISE * found.scale)
-    return found.status is Status.solved
+def reached(result: Any) -> bool:
+    """Whether a result, with `status`, `gap` and `scale`, is solved, or as near as double precision
+    allows and near enough.
+    """
+    if result.status is Status.precision_limit:
+        return bool(result.gap <= PRECISE * result.scale)
+    return result.status is Status.solved
 
 
 @dataclass(frozen=True)
@@ -96,19 +104,20 @@ class Record:
     kernel_passes: float
 
 
-ARRAYS = ("value", "policy", "lower", "upper", "kernel")
 LATER = ("kernel", "fingerprint", "duality_gap", "settings", "notes", "time")
-"""What is made when it is first asked for."""
+"""Fields that are made when they are first read."""
 
 
 class Certified:
-    """What solutions and plans share: arrays that nobody writes to, and bounds in words."""
+    """Solutions and plans: arrays that are read-only, bounds in words, prices of doubt."""
 
     arrays: ClassVar[tuple[str, ...]]
     lower: Array
     upper: Array
+    status: Status
     scale: float
     settings: dict[str, Any]
+    notes: tuple[str, ...]
 
     def __post_init__(self) -> None:
         for name in self.arrays:
@@ -123,7 +132,9 @@ class Certified:
 
     @property
     def gap(self) -> float:
-        """Largest upper − lower over the states, and the stages of a plan; what is returned is at most this far from optimal."""
+        """Largest upper − lower over the states, and the stages of a plan; what is returned is at
+        most this far from optimal.
+        """
         return float((self.upper - self.lower).max())
 
     @property
@@ -133,13 +144,112 @@ class Certified:
 
     @property
     def gap_in_words(self) -> str:
-        """The gap, as it is and relative to the scale, and what was asked for."""
+        """The gap, as it is and relative to the scale, and the tolerance."""
         return self.asked.compare(self.gap, self.scale)
+
+    def _lines(self, status: str, facts: dict[str, str]) -> str:
+        """The status and facts, a line each, and the notes."""
+        lines = [f"{type(self).__name__}: {self.status} — {status}"]
+        lines += [f"  {name:10} {text}" for name, text in facts.items()]
+        lines += [f"  note       {brief(note, 1000)}" for note in self.notes]
+        return clean("\n".join(lines))
+
+    @property
+    def _answer(self) -> dict[str, str]:
+        """What a probability is of, in words; nothing of costs."""
+        known = self.settings
+        return {"answer": str(known["answer"])} if "answer" in known else {}
+
+    @cached_property
+    def prices(self) -> Array:
+        """Derivative of initial · value by the radius of each state, (S,), or pair, (S, A).
+
+        What a little more doubt there costs: the difference to a radius that is larger by 1e-5 of
+        it, weighted with the visits of the policy under nature's kernel. It is 0 where doubt costs
+        nothing, and infinite where a divergence has radius 0. For rewards, and for a nature that
+        helps, the sign is the other one. Of "cvar" it is the derivative by the level, of which less
+        is more doubt. It takes two sweeps and a linear system, once. See `drmdp.plot.prices`.
+
+        Of a plan it is by stage, (T, S) or (T, S, A), and takes two sweeps for each; the sum over
+        the stages is the price of a radius that all of them share.
+        """
+        from drmdp.policies import prices
+
+        return prices.priced(self)
+
+    @cached_property
+    def prices_less(self) -> Array:
+        """The same to a smaller radius: what a little less doubt saves.
+
+        Against an adversarial nature it is never less than `prices`, in size; where it is more, her
+        answer or the policy turns at this radius. Infinite at radius 0, which cannot be less, where
+        more doubt would cost something.
+        """
+        from drmdp.policies import prices
+
+        return prices.less(self)
+
+    # ------------------------------------------------------------------ files
+
+    def proof(self, path: str | os.PathLike[str]) -> int:
+        """Write what is needed to check the bounds, and return its bytes; `drmdp verify` and
+        `python -m drmdp_check` read it.
+
+        It is made of what `solve` found: a solution that was loaded has no witnesses any more. Of a
+        plan every stage is swept again. Where a cluster solved it, its workers write it, into a
+        folder that all of them see; every rank of an MPI job calls this.
+
+        Parameters
+        ----------
+        path : path
+            Where to write it.
+        """
+        from drmdp import proof
+
+        write = proof.write if isinstance(self, Solution) else proof.write_plan
+        return write(path, self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to an .npz file, completely or not at all; models and sets are not stored, only the
+        fingerprints of models. Nature's kernels of a plan are while they are not too many.
+
+        Parameters
+        ----------
+        path : path
+            An .npz file.
+        """
+        from drmdp.solution import file as saved
+
+        check_target(path)
+        saved.write(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote, or of a solution a folder that `solve` made (`out`), whose arrays
+        stay in their files.
+
+        An `InputError` says what anything else is, and nothing in it is ever run.
+
+        Parameters
+        ----------
+        path : path
+            An .npz file, or a folder.
+        """
+        from drmdp.solution import file as saved
+
+        check_path(path)
+        with naming(path):
+            if issubclass(cls, Solution) and os.path.isdir(path):
+                from drmdp.cluster import results
+
+                return results.load(path)  # type: ignore[return-value]
+            return saved.read(path, cls)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False)
-class Solution(Certified, Priced):
-    """A policy, its certified worst-case value, and the proof of how good it is; signs are the user's.
+class Solution(Certified):
+    """A policy, its certified worst-case value, and the proof of how good it is; signs are the
+    user's.
 
     Attributes
     ----------
@@ -172,12 +282,13 @@ class Solution(Certified, Priced):
     weights : (S, N), (S, A, N) or None
         Nature's mixtures where she re-weights the kernels; `save` leaves them out.
     notes : tuple of str
-        Those of the model, and what there is to say of this solution: that single kernels are beyond its worst case, if so.
+        Those of the model, and what there is to say of this solution: that single kernels are
+        beyond its worst case, if so.
     criterion : str
         What was optimised: "discounted", "total", "reach" or "average".
     time : (S,) or None
-        Of a total: certified upper bound on the expected number of steps until a terminal state, whatever nature does; on the expected time, if the model says
-        how long steps last.
+        Of a total: certified upper bound on the expected number of steps until a terminal state,
+        whatever nature does; on the expected time, if the model says how long steps last.
     bias : (S,) or None
         Of an average: what starting in a state costs more than starting in another.
     """
@@ -199,47 +310,76 @@ class Solution(Certified, Priced):
     setup_seconds: float
     kernels: Any = field(default=None, repr=False)
     weights: Any = field(default=None, repr=False)
-    notes: tuple[str, ...] = field(default_factory=tuple)  # no attribute of the class: it may be made later
+    # no attributes of the class: they may be made later
+    notes: tuple[str, ...] = field(default_factory=tuple)
     criterion: str = "discounted"
-    time: Array | None = field(default_factory=lambda: None)  # as the notes
+    time: Array | None = field(default_factory=lambda: None)
     bias: Array | None = None
-    problem: ClassVar[Any] = None  # (model, ball) that were solved, set by `solve`, neither saved nor compared
-    sweep: ClassVar[Any] = None  # where the sweep was made that proves it, in costs, and nature's side of it; likewise
-    sweeps: ClassVar[Any] = None  # those that prove it from below and from above (`drmdp.solvers.best.Side`); likewise
-    rate: ClassVar[float] = 0.0  # what they take off per unit of time; likewise
-    held: ClassVar[Any] = None  # of a model that was not read whole: what workers left, and write a proof of; likewise
 
-    arrays = ARRAYS
+    # set by `solve`, neither saved nor compared
+    problem: ClassVar[Any] = None  # (model, ambiguity)
+    sweep: ClassVar[Any] = None  # where the sweep was made that proves it, and nature's side of it
+    sweeps: ClassVar[Any] = None  # those that prove it from below and above (`incumbent.Side`)
+    rate: ClassVar[float] = 0.0  # costs that they take off per unit of time
+    held: ClassVar[Any] = None  # of a model that was not read whole: what workers prove
+
+    arrays = ("value", "policy", "lower", "upper", "kernel")
 
     @classmethod
     def _of(cls, later: dict[str, Callable[[], Any]], **fields: Any) -> Solution:
-        """A solution of its fields, what goes with it, and what makes those of LATER.
+        """A solution of its fields, and of functions that make those of LATER.
 
         Frozen classes set theirs one by one, which takes as long as a sweep of ten states.
         """
-        found = object.__new__(cls)
-        found.__setstate__(fields | {"_later": later})
-        return found
+        solution = object.__new__(cls)
+        solution.__setstate__(fields | {"_later": later})
+        return solution
 
     def __getattr__(self, name: str) -> Any:
-        """What is made later, when it is first asked for."""
+        """A field of LATER, made when it is first read."""
         later = self.__dict__.get("_later", {})
         if name not in later:
             raise AttributeError(f"a Solution has no {name!r}")
-        made = later[name]()
-        if isinstance(made, np.ndarray):
-            made.setflags(write=False)
-        return self.__dict__.setdefault(name, made)
+        value = later[name]()
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+        return self.__dict__.setdefault(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy needs: what is made later is made now."""
-        made = {name: getattr(self, name) for name in LATER}
-        return made | {name: value for name, value in self.__dict__.items() if name != "_later"}
+        """All fields, those of LATER made now."""
+        later = {name: getattr(self, name) for name in LATER}
+        return later | {name: value for name, value in self.__dict__.items() if name != "_later"}
 
     @property
     def tolerance(self) -> float:
         """The gap that was asked for, absolute: `tol`, or `rtol` times the scale."""
         return self.asked.goal(self.scale)
+
+    @property
+    def status_in_words(self) -> str:
+        """What the status means, by the stopping rule of the run."""
+        if self.status is Status.solved and self._weighted:
+            return "(DG), the gap weighted by the start distribution, is within the tolerance"
+        return self.status.sentence
+
+    @property
+    def _weighted(self) -> bool:
+        """Whether the rule that was asked for is (DG)."""
+        return bool(self.settings.get("stop") == "duality-gap")
+
+    @property
+    def gap_in_words(self) -> str:
+        """The gap of the rule that was asked for beside the tolerance; with (DG), the other too."""
+        if not self._weighted:
+            return super().gap_in_words
+        asked = self.asked.compare(self.duality_gap, self.scale)
+        return f"(DG) {asked}; in the worst state {self.gap:.3g}"
+
+    @property
+    def gaps_in_words(self) -> str:
+        """The same, and (DG) in any case."""
+        more = "" if self._weighted else f", duality gap {self.duality_gap:.3g}"
+        return f"{self.gap_in_words}{more}"
 
     @property
     def n_iters(self) -> int:
@@ -253,29 +393,30 @@ class Solution(Certified, Priced):
 
     def __repr__(self) -> str:
         words = measured(self.criterion, "", "sojourn" in self.settings)
-        lines = [
-            f"Solution: {self.status} — {self.status.sentence}",
-            f"  gap        {self.gap_in_words}, duality gap {self.duality_gap:.3g}",
-            f"  value      {_span(self.value)}{', ' if words else ''}{words}",
-            f"  work       {count(self.n_iters, 'iteration')}, {self.kernel_passes:.4g} kernel passes, {self.seconds:.3g} s",
-            f"  method     {self.settings['method']}, backend {self.settings['backend']}",
-            f"  ball       {self.settings['ball']}",
-        ]
-        return clean("\n".join(lines + [f"  note       {brief(note, 1000)}" for note in self.notes]))
+        value = self.value.round(12) if self.criterion == "reach" else self.value
+        facts = {**self._answer, "gap": self.gaps_in_words}
+        facts["value"] = f"{_span(value)}{', ' if words else ''}{words}"
+        facts |= {**self._run, "set": self.settings["ambiguity"]}
+        return self._lines(self.status_in_words, facts)
+
+    @property
+    def _run(self) -> dict[str, str]:
+        """Iterations, kernel passes and seconds; method and backend."""
+        passes = f"{self.kernel_passes:.4g} kernel passes"
+        work = f"{count(self.n_iters, 'iteration')}, {passes}, {self.seconds:.3g} s"
+        method = f"{self.settings['method']}, backend {self.settings['backend']}"
+        return {"work": work, "method": method}
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        head = {
-            "status": f"{self.status}: {self.status.sentence}",
-            "certified gap": self.gap_in_words,
-            "work": f"{count(self.n_iters, 'iteration')}, {self.kernel_passes:.4g} kernel passes, {self.seconds:.3g} s",
-            "method": f"{self.settings['method']}, backend {self.settings['backend']}",
-            "ball": self.settings["ball"],
-        } | ({"notes": "; ".join(self.notes)} if self.notes else {})
-        rows = [
-            (self.states[s], choice(self.policy[s], self.actions), *(f"{x[s]:.6g}" for x in (self.lower, self.upper)))
-            for s in range(min(len(self.states), _html.ROWS))
-        ]
+        """The solution in a notebook."""
+        head = {"status": f"{self.status}: {self.status_in_words}"}
+        head |= {**self._answer, "certified gap": self.gap_in_words, **self._run}
+        head |= {"ambiguity": self.settings["ambiguity"]}
+        head |= {"notes": "; ".join(self.notes)} if self.notes else {}
+        rows = []
+        for s in range(min(len(self.states), _html.ROWS)):
+            bounds = (f"{x[s]:.6g}" for x in (self.lower, self.upper))
+            rows.append((self.states[s], choice(self.policy[s], self.actions), *bounds))
         columns = ("state", "action", "optimum at least", "at most")
         return _html.facts("Solution", head) + _html.table(columns, rows, len(self.states))
 
@@ -283,29 +424,35 @@ class Solution(Certified, Priced):
 
     @property
     def q_values(self) -> Array:
-        """What each action costs (earns) under `kernel` if the policy is played afterwards, (S, A); NaN where it is not available."""
-        from drmdp.policies import tables
+        """Cost (reward) of each action under `kernel` if the policy is played afterwards, (S, A);
+        NaN where it is not available.
+        """
+        from drmdp.policies.values import q_values
 
-        return tables.q_values(self)
+        return q_values(self)
 
     def to_frame(self, model: Model | None = None) -> Any:
-        """A polars table with the columns state, action, probability, value, lower, upper, nominal_value: a row for each action that is played.
+        """A polars table with the columns state, action, probability, value, lower, upper,
+        nominal_value: a row for each action that is played.
 
-        The nominal value is that of the policy under the mean kernel. If the model has counts, the column rows tells on how many observed transitions the
-        action rests. A solution that was loaded needs the model for both.
+        The nominal value is that of the policy under the mean kernel. If the model has counts, the
+        column rows tells on how many observed transitions the action rests. A solution that was
+        loaded needs the model for both.
 
         Parameters
         ----------
         model : Model, optional
             The model that was solved, for a solution that was loaded.
         """
-        from drmdp.policies import tables
+        from drmdp.policies.values import to_frame
 
-        return tables.to_frame(self, model)
+        return to_frame(self, model)
 
     def to_dict(self) -> dict[Any, Any]:
-        """The policy as {state: action}, or {state: {action: probability}} where it draws; states without actions are left out."""
-        from drmdp.solution.tables import choices
+        """The policy as {state: action}, or {state: {action: probability}} where it draws; states
+        without actions are left out.
+        """
+        from drmdp.solution.rows import choices
 
         return choices(self.states, self.actions, self.policy)
 
@@ -315,26 +462,29 @@ class Solution(Certified, Priced):
         sweep: RadiusPath | None = None,
         *,
         model: Model | None = None,
-        ball: AmbiguitySet | None = None,
+        ambiguity: AmbiguitySet | None = None,
         title: str | None = None,
         command: str | None = None,
         baseline: Any = None,
         unit: str = "",
     ) -> None:
-        """Write one self-contained HTML page: what to do, what it costs and how sure that is, then policy, nature and radii, and an appendix for a referee.
+        """Write one self-contained HTML page: what to do, what it costs and how sure that is, then
+        policy, nature and radii, and an appendix for a referee.
 
-        The page needs no network and no script. What changes with the radius is that of `sweep`, a `drmdp.radius.path`; the policy is compared with
-        `baseline` and with the one that is best for the mean kernel, which is solved for that, unless the model has more than ten million probabilities. Needs
-        the extra `report`.
+        The page needs no network and no script. What changes with the radius is that of `sweep`, a
+        `drmdp.radius.path`; the policy is compared with `baseline` and with the one that is best
+        for the mean kernel, which is solved for that, unless the model has more than ten million
+        probabilities. Needs the extra `report`.
 
         Parameters
         ----------
         path : path
             Written completely or not at all.
-        sweep : `drmdp.radius.Path`, optional
+        sweep : `drmdp.radius.RadiusPath`, optional
             What changes with the radius.
-        model, ball : optional
-            For a solution that was loaded: it does not hold them. What the page leaves out without them, it says.
+        model, ambiguity : optional
+            For a solution that was loaded: it does not hold them. What the page leaves out without
+            them, it says.
         title : str, optional
             Of the page.
         command : str, optional
@@ -346,56 +496,8 @@ class Solution(Certified, Priced):
         """
         from drmdp.report import write
 
-        write(self, path, sweep, model=model, ball=ball, title=title, command=command, baseline=baseline, unit=unit)
-
-    def proof(self, path: str | os.PathLike[str]) -> int:
-        """Write what is needed to check the bounds, and return its bytes; `drmdp verify` and `python -m drmdp_check` read it.
-
-        It is made of what `solve` found: a solution that was loaded has no witnesses any more. Where a cluster solved it, its workers write
-        it, into a folder that all of them see; every rank of an MPI job calls this.
-
-        Parameters
-        ----------
-        path : path
-            Where to write it.
-        """
-        from drmdp import proof
-
-        return proof.write(path, self)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to an .npz file, completely or not at all; the model is not stored, only its fingerprint.
-
-        Parameters
-        ----------
-        path : path
-            An .npz file.
-        """
-        from drmdp.solution import file as saved
-
-        check_target(path)
-        saved.write(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Solution:
-        """Read what `save` wrote, or a folder that `solve` made (`out`), whose arrays stay in their files.
-
-        An `InputError` says what anything else is, and nothing in it is ever run.
-
-        Parameters
-        ----------
-        path : path
-            An .npz file, or a folder.
-        """
-        from drmdp.solution import file as saved
-
-        check_path(path)
-        with naming(path):
-            if os.path.isdir(path):
-                from drmdp.cluster import results
-
-                return results.load(path)
-            return saved.read(path)
+        about: Any = {"title": title, "command": command, "baseline": baseline, "unit": unit}
+        write(self, path, sweep, model=model, ambiguity=ambiguity, **about)
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
@@ -404,10 +506,10 @@ def check_target(path: str | os.PathLike[str]) -> None:
     check_file(path)
 
 
-def check_solution(given: Any, name: str = "solution") -> None:
+def check_solution(solution: Any, name: str = "solution") -> None:
     """Refuse what is not a solution."""
-    if not isinstance(given, Solution):
-        raise InputError(f"{name}: expected a drmdp.Solution, got {described(given)}")
+    if not isinstance(solution, Solution):
+        raise InputError(f"{name}: expected a drmdp.Solution, got {described(solution)}")
 
 
 SELDOM = 0.005
@@ -426,7 +528,8 @@ def choice(row: Array, actions: Any) -> str:
         return "(end)"
     if len(played) == 1:
         return played[0][1]
-    return ", ".join(f"{name} {share:.0%}" for share, name in played[:3]) + (", …" if len(played) > 3 else "")
+    shares = [f"{name} {share:.0%}" for share, name in played[:3]]
+    return ", ".join(shares + ["…"] * (len(played) > 3))
 
 
 def _span(values: Array) -> str:

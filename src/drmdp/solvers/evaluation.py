@@ -1,4 +1,4 @@
-"""What `evaluate` returns."""
+"""`Evaluation`: the result of `drmdp.evaluate`."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from drmdp._typing import Array
-from drmdp.bellman.build import DEFAULT_BACKEND, build
 from drmdp.core.cached import cached_property
 from drmdp.core.signs import pessimistic, sides
 from drmdp.core.tolerance import scale_of
 from drmdp.model import Model
+from drmdp.operators.build import DEFAULT_BACKEND, build
 from drmdp.sets import AmbiguitySet
 from drmdp.solution import Status
-from drmdp.solvers.asked import steps_of
+from drmdp.solvers.criterion_results import steps_of
 from drmdp.solvers.loop import Outcome
 from drmdp.solvers.problem import Problem
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Worst-case value of a given policy: lower ≤ it ≤ upper, (S,) each; `value` is the pessimistic side.
+    """Worst-case value of a given policy: lower ≤ it ≤ upper, (S,) each; `value` is the pessimistic
+    side.
 
     Attributes
     ----------
@@ -34,9 +35,9 @@ class Evaluation:
     status : Status
         How the run ended.
     scale : float
-        max(max|value|, max|c|), what a relative gap is relative to.
+        max(max|value|, max|c|), the scale of a relative gap.
     criterion : str
-        What was evaluated: "discounted", "total", "average" or "reach".
+        Criterion of the value: "discounted", "total", "average" or "reach".
     """
 
     value: Array
@@ -46,11 +47,11 @@ class Evaluation:
     status: Status
     scale: float
     criterion: str = "discounted"
-    problem: ClassVar[Any] = None  # (model, ball) and policy, set by `evaluate`
+    problem: ClassVar[Any] = None  # (model, ambiguity) and policy, set by `evaluate`
     policy: ClassVar[Any] = None
-    sweep: ClassVar[Any] = None  # where the sweep was made that proves it, in costs, and nature's side of it
-    sweeps: ClassVar[Any] = None  # those that prove it from below and from above
-    rate: ClassVar[float] = 0.0  # what they take off per unit of time
+    sweep: ClassVar[Any] = None  # point, in costs, and nature of the sweep that proves the bounds
+    sweeps: ClassVar[Any] = None  # those that prove them from below and from above
+    rate: ClassVar[float] = 0.0  # that they subtract per unit of time
 
     @property
     def gap(self) -> float:
@@ -59,11 +60,13 @@ class Evaluation:
 
     @cached_property
     def time(self) -> Array | None:
-        """Of a total: upper bound on the expected steps, or time, until a terminal state, whatever nature does, (S,); None if there is none."""
-        model, ball = self.problem
+        """Of a total: upper bound on the expected steps, or time, until a terminal state, whatever
+        nature does, (S,); None if there is none.
+        """
+        model, ambiguity = self.problem
         if self.criterion != "total":
             return None
-        return steps_of(Problem(build(model, ball, DEFAULT_BACKEND)), self.policy, None)
+        return steps_of(Problem(build(model, ambiguity, DEFAULT_BACKEND)), self.policy, None)
 
     def proof(self, path: str | os.PathLike[str]) -> int:
         """Write what is needed to check the bounds, and return its bytes; see `Solution.proof`."""
@@ -72,11 +75,14 @@ class Evaluation:
         return proof.write(path, self, self.policy)
 
 
-def evaluation_of(model: Model, ball: AmbiguitySet, policy: Array, found: Outcome, criterion: str) -> Evaluation:
-    """What a run found of a policy (S, A)."""
-    lower, upper = sides(model, found.lower, found.upper)
-    told = lower, upper, found.best.make_kernel(), found.status, scale_of(model, found.upper), criterion
-    evaluation = Evaluation(pessimistic(model, lower, upper), *told)
-    held: Any = {"sweep": found.best.sweep, "sweeps": found.best.sweeps, "rate": found.best.rate}
-    vars(evaluation).update(problem=(model, ball), policy=policy, **held)
+def evaluation_of(
+    model: Model, ambiguity: AmbiguitySet, policy: Array, outcome: Outcome, criterion: str
+) -> Evaluation:
+    """The evaluation of a policy (S, A) from a run."""
+    lower, upper = sides(model, outcome.lower, outcome.upper)
+    best, scale = outcome.best, scale_of(model, outcome.upper)
+    bounds = pessimistic(model, lower, upper), lower, upper
+    evaluation = Evaluation(*bounds, best.make_kernel(), outcome.status, scale, criterion)
+    sweeps: Any = {name: getattr(best, name) for name in ("sweep", "sweeps", "rate")}
+    vars(evaluation).update(problem=(model, ambiguity), policy=policy, **sweeps)
     return evaluation

@@ -1,11 +1,14 @@
-"""Where the robust methods begin: the optimum of the mean kernel, or the value of a policy under it, of a model of moderate size.
+"""The start of the robust methods: the optimum of the mean kernel, or the value of a policy under
+it, of a model of moderate size.
 
-Policy iteration on the rows ȳ of the mean kernel as they are stored. In a round one pass over the rows finds the best actions x and the residual
-r = F(v) − v, and the system (I − λP) δ = r of their chain, P_s = Σ_a x_a ȳ_sa, is solved by a few products with the rows themselves where the chain mixes
-fast, else directly (`drmdp.criteria.linear`). Products stop at a rough δ: most rounds change the actions, and the last ones correct each other. It ends
-when |r| ≤ (1−λ) tol, so that |v − v*| ≤ tol, or when neither actions nor a smaller residual are found.
+Policy iteration on the rows ȳ of the mean kernel as they are stored. In a round one pass over the
+rows gives the best actions x and the residual r = F(v) − v, and the system (I − λP) δ = r of their
+chain, P_s = Σ_a x_a ȳ_sa, is solved by a few products with the rows themselves where the chain
+mixes fast, else directly (`drmdp.criteria.linear`). Products stop at a rough δ: most rounds change
+the actions, and the last ones correct each other. It ends when |r| ≤ (1−λ) tol, so that |v − v*| ≤
+tol, or when the actions stay and the residual does not shrink.
 
-This is a means, like the systems themselves: what it returns is a point to begin at, which proves nothing and needs no proof.
+The result is a start, which proves nothing and needs no proof.
 """
 
 from __future__ import annotations
@@ -16,15 +19,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.core.compact import Rows as CompactRows
+from drmdp.core.compact import CompactRows, listed_rows
 from drmdp.criteria import linear
 
 ROUNDS = 100
 ROUGH = 1e-5
-"""What products may leave, relative to δ."""
+"""Residual of products, relative to δ."""
 
 
-class Rows(NamedTuple):
+class MeanRows(NamedTuple):
     """The mean kernel of a model."""
 
     indptr: Any  # (S·A + 1,)
@@ -35,15 +38,22 @@ class Rows(NamedTuple):
     discount: float
 
     @classmethod
-    def of(cls, indptr: Any, indices: Any, data: Any, costs: Any, available: Any, discount: float) -> Rows:
-        """Arrays of the kinds that routines read."""
-        kinds = (indptr, np.int64), (indices, np.int32), (data, np.float64), (costs, np.float64), (available, np.bool_)
-        parts: Any = (np.ascontiguousarray(part, dtype=kind) for part, kind in kinds)
-        return cls._make([*parts, discount])
+    def of(
+        cls, indptr: Any, indices: Any, data: Any, costs: Any, available: Any, discount: float
+    ) -> MeanRows:
+        """Arrays of the types that routines read."""
+        arrays = indptr, indices, data, costs, available
+        types = np.int64, np.int32, np.float64, np.float64, np.bool_
+        pairs = zip(arrays, types, strict=True)
+        return cls._make([*(np.ascontiguousarray(part, kind) for part, kind in pairs), discount])
 
 
-def optimum(rows: Rows, policy: Array | None, tol: float, checkpoint: Callable[[Array], None]) -> Array:
-    """The best value, or that of a policy (S, A); `checkpoint` is told every point and raises when time is up."""
+def optimum(
+    rows: MeanRows, policy: Array | None, tol: float, checkpoint: Callable[[Array], None]
+) -> Array:
+    """The best value, or that of a policy (S, A); `checkpoint` is called with every point and
+    raises when time is up.
+    """
     x = np.zeros(rows.costs.shape) if policy is None else policy
     pairs, value, least = compact(rows), np.zeros(rows.costs.shape[0]), np.inf
     for _ in range(ROUNDS):
@@ -58,10 +68,15 @@ def optimum(rows: Rows, policy: Array | None, tol: float, checkpoint: Callable[[
     return value
 
 
-def improve(rows: Rows, pairs: CompactRows, policy: Array | None, value: Array) -> tuple[Array, Array]:
-    """The policy, or the best actions at v, (S, A), and F(v) − v; `pairs` are the rows of all pairs."""
+def improve(
+    rows: MeanRows, pairs: CompactRows, policy: Array | None, value: Array
+) -> tuple[Array, Array]:
+    """The policy, or the best actions at v, (S, A), and F(v) − v; `pairs` are the rows of all
+    pairs.
+    """
     S, A = rows.costs.shape
-    stakes, available = rows.costs + rows.discount * (pairs @ value).reshape(S, A), rows.available.reshape(S, A)
+    stakes = rows.costs + rows.discount * (pairs @ value).reshape(S, A)
+    available = rows.available.reshape(S, A)
     if policy is not None:
         return policy, np.where(available, policy * stakes, 0.0).sum(axis=1) - value
     stakes, states, going = np.where(available, stakes, np.inf), np.arange(S), available.any(axis=1)
@@ -70,30 +85,26 @@ def improve(rows: Rows, pairs: CompactRows, policy: Array | None, value: Array) 
     return x, np.where(going, stakes[states, best], 0.0) - value
 
 
-def compact(rows: Rows, policy: Array | None = None) -> CompactRows:
+def compact(rows: MeanRows, policy: Array | None = None) -> CompactRows:
     """The rows of all pairs, or those of the chain of a policy (S, A)."""
     ptr, states, data = rows.indptr, rows.indices, rows.data
     if policy is not None:
         lengths, x = np.diff(ptr), np.ravel(policy)
-        kept = np.repeat(x > 0, lengths)
+        played = np.repeat(x > 0, lengths)
         ptr = np.append(0, np.cumsum(np.where(x > 0, lengths, 0)))[:: policy.shape[1]].copy()
-        states, data = states[kept], (np.repeat(x, lengths) * data)[kept]
-    S, none = rows.costs.shape[0], np.zeros(0)
-    return CompactRows(S, ptr, states, data, np.zeros_like(ptr), NONE, none, none, NONE, none)
+        states, data = states[played], (np.repeat(x, lengths) * data)[played]
+    return listed_rows(rows.costs.shape[0], ptr, states, data)
 
 
-def least_costs(rows: Rows) -> Array:
-    """What the cheapest action costs, (S,); 0 in terminal states."""
+def least_costs(rows: MeanRows) -> Array:
+    """Cost of the cheapest action, (S,); 0 in terminal states."""
     least = np.where(rows.available, rows.costs, np.inf).min(axis=1, initial=np.inf)
     return np.where(np.isfinite(least), least, 0.0)
 
 
 def _solve(chain: CompactRows, discount: float, right: Array) -> Array:
     if right.size > linear.SMALL:
-        found = linear.relax(chain, discount, right, ROUGH * (1 - discount))
-        if found is not None:
-            return found
+        solution = linear.relax(chain, discount, right, ROUGH * (1 - discount))
+        if solution is not None:
+            return solution
     return linear.direct(chain.dense(), discount, right)
-
-
-NONE = np.zeros(0, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""What a method works on, and what it is: two small interfaces between the methods and the loop."""
+"""Problems and methods: the two small interfaces between the methods and the loop."""
 
 from __future__ import annotations
 
@@ -10,61 +10,62 @@ import numpy as np
 
 from drmdp import _native
 from drmdp._typing import Array, BoolArray
-from drmdp.bellman.mean_law import MeanLawOperator
-from drmdp.bellman.nominal import NominalOperator
-from drmdp.bellman.operator import Operator, Update
-from drmdp.certificate import Prover, RobustProver
+from drmdp.certificate import FixedKernel, Prover, RobustProver
 from drmdp.certificate.dense import Bounds
-from drmdp.certificate.fixed_kernel import FixedKernel
 from drmdp.core import levels
 from drmdp.core.levels import ended
-from drmdp.core.surveys import Survey, are_finite, is_finite, survey
-from drmdp.core.vectors import by_state
+from drmdp.core.vectors import ResidualStats, are_finite, by_state, survey
 from drmdp.criteria import Criterion, criterion_of
 from drmdp.errors import InputError
 from drmdp.model import Model
 from drmdp.model.events import EventModel
-from drmdp.solvers.mean_start import Rows
+from drmdp.operators.nominal import MeanLawOperator, NominalOperator
+from drmdp.operators.operator import Operator, Update
+from drmdp.solvers.mean_start import MeanRows
 
 SLACK = 1e-12
 """Sums of probabilities that differ from 1 by less are rounding."""
 NOISY = 4
-"""A residual, or a gap, of no more than so many times its noise says little."""
+"""Multiples of its noise up to which a residual, or a gap, is mostly noise."""
 
 
 class NotFinite(InputError):  # noqa: N818
-    """A point or a step is not a number any more; the loop ends the run, and who makes a single sweep is told."""
+    """A point or a step with NaN or inf; the loop ends the run, a single sweep raises it."""
 
-    def __init__(self, ball: Any) -> None:
+    def __init__(self, ambiguity: Any) -> None:
         super().__init__(
-            f"{getattr(ball, 'short', 'this set')}: values, or a step of the operator, leave the range of double precision; "
-            "costs, probabilities or radii are too extreme: give costs in another unit, or a larger radius"
+            f"{getattr(ambiguity, 'short', 'this set')}: values, or a step of the operator, "
+            "leave the range of double precision; costs, probabilities or radii are too extreme: "
+            "give costs in another unit, or a larger radius"
         )
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found of a policy and a kernel that a method claimed."""
+    """Bounds from the values of a policy and a kernel that a method claimed."""
 
     bounds: Bounds
     worst: Array  # value of the policy, (S,)
     best: Array  # value against the kernel
-    exhausted: float  # of the gap, what could not be made smaller
+    exhausted: float  # part of the gap that cannot be made smaller
 
 
 @dataclass
 class Problem:
-    """A fixed-point problem v = F(v), or v = F^x(v) when a policy is given, and the count of the work done on it."""
+    """A fixed-point problem v = F(v), or v = F^x(v) of a policy, and the count of the work done on
+    it.
+    """
 
     operator: Operator
-    policy: Array | None = None  # evaluate this one instead of optimising
+    policy: Array | None = None  # evaluated instead of optimising
     checkpoint: Callable[[], None] = lambda: None  # raises when time is up
-    begun: Callable[[Array], None] = lambda start: None  # told a start that took work to find
+    begun: Callable[[Array], None] = lambda start: None  # called with a start that took work
     kernel_passes: float = 0.0
     goal: float = 0.0  # the gap to reach, absolute, as far as the loop knows it
     latest: Array | None = None  # the newest point, which is swept if the run is cut short
-    verdict: Verdict | None = None  # what the loop found of the last pair that a method claimed
-    criterion: Criterion = None  # type: ignore[assignment]  # that of the model's discount by default
+    verdict: Verdict | None = None  # on the last pair that a method claimed
+    # that of the model's discount by default
+    criterion: Criterion = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         self.model: Model = self.operator.model
@@ -73,17 +74,24 @@ class Problem:
 
     @property
     def one_sided(self) -> bool:
-        """Whether only one player moves: then F is convex or concave and Newton's method needs no safeguard."""
-        ball = self.operator.ball
-        return self.policy is not None or ball is None or ball.nature == "cooperative"
+        """Whether only one player moves: then F is convex or concave and Newton's method needs no
+        safeguard.
+        """
+        ambiguity = self.operator.ambiguity
+        return self.policy is not None or ambiguity is None or ambiguity.nature == "cooperative"
 
     def sweep(self, value: Array) -> Update:
         """F at `value`, all states."""
-        return self._map(value, self.policy)
+        return self.evaluate(value, self.policy)
 
-    def evaluate(self, value: Array, policy: Array) -> Update:
-        """F^x at `value`, all states."""
-        return self._map(value, policy)
+    def evaluate(self, value: Array, policy: Array | None) -> Update:
+        """F^x at `value` of a policy, or F, all states."""
+        self.latest = value
+        S, step = self.model.n_states, self.operator.chunk
+        ranges = ((start, min(start + step, S)) for start in range(0, S, step))
+        parts = [self._call(value, policy, *states) for states in ranges]
+        self.kernel_passes += 1
+        return Update.join(parts)
 
     def update(self, value: Array, start: int, stop: int) -> Update:
         """F at `value` on a range of states."""
@@ -94,27 +102,28 @@ class Problem:
     def proved(self, value: Array, policy: Array | None = None) -> Update:
         """F at `value`, or F^x of a policy, all states, with bounds that the certificate proved."""
         policy = self.policy if policy is None else policy
-        update = self._map(value, policy)
-        return self.prove(value, update if policy is None else replace(update, policy=policy), policy is not None)
+        update = self.evaluate(value, policy)
+        if policy is not None:
+            update = replace(update, policy=policy)
+        return self.prove(value, update, policy is not None)
 
     def prove(self, value: Array, update: Update, fixed: bool) -> Update:
-        """A sweep at `value` with bounds that the certificate proved; one that explains itself by nothing is made again."""
+        """A sweep at `value` with bounds that the certificate proved; made again where it has no
+        claim.
+        """
         if update.claim is None:
             update = self.sweep(value)
-        played = (
-            update.policy if self.policy is None else self.policy
-        )  # whatever was played, this is what is asked about
-        policy = playable(self.model, played)
+        policy = playable(self.model, update.policy if self.policy is None else self.policy)
         return update.proved(policy, self._prover.prove(value, policy, update.claim, fixed))
 
     @property
     def _prover(self) -> Prover:
-        operator = self.operator
-        if operator.ball is None:
-            found: Prover = operator.fixed  # type: ignore[attr-defined]
-            return found
-        own: Prover | None = getattr(operator, "prover", None)
-        return RobustProver(operator.model, operator.ball, operator.threads) if own is None else own
+        operator: Any = self.operator
+        name = "fixed" if operator.ambiguity is None else "prover"
+        if hasattr(operator, name):
+            prover: Prover = getattr(operator, name)
+            return prover
+        return RobustProver(operator.model, operator.ambiguity, operator.threads)
 
     def of_mean_kernel(self) -> Problem:
         """The problem in which nature plays the mean kernel."""
@@ -123,42 +132,34 @@ class Problem:
             return Problem(MeanLawOperator(model, threads))
         return of_mean_kernel(model, self.policy, threads)
 
-    def mean_rows(self) -> Rows:
-        """The mean kernel, here; for models of moderate size."""
+    def mean_rows(self) -> MeanRows:
+        """The mean kernel as rows; for models of moderate size."""
         model = self.model
-        if "mean" not in model.kept:
+        if "mean" not in model.cache:
             kernel, costs = model.mean_matrix()
             fixed = FixedKernel(model, kernel, prices=costs)
-            matrix = fixed.matrix
-            prices = fixed.costs
+            matrix, prices, data = fixed.matrix, fixed.costs, fixed.matrix.data
             if model.ends is not None:  # paid on the way there
                 prices = prices + model.factor * (matrix @ model.ends).reshape(prices.shape)
-            data = matrix.data
             if model.discounts is not None:
-                data = data * np.repeat((model.discounts / model.discount).ravel(), np.diff(matrix.indptr))
-            model.kept["mean"] = Rows.of(matrix.indptr, matrix.indices, data, prices, model.available, model.discount)
-        found: Rows = model.kept["mean"]
-        return found
-
-    def _map(self, value: Array, policy: Array | None) -> Update:
-        self.latest = value
-        parts = []
-        for start in range(0, self.model.n_states, self.operator.chunk):
-            stop = min(start + self.operator.chunk, self.model.n_states)
-            parts.append(self._call(value, policy, start, stop))
-        self.kernel_passes += 1
-        return Update.join(parts)
+                share = (model.discounts / model.discount).ravel()
+                data = data * np.repeat(share, np.diff(matrix.indptr))
+            model.cache["mean"] = MeanRows.of(
+                matrix.indptr, matrix.indices, data, prices, model.available, model.discount
+            )
+        rows: MeanRows = model.cache["mean"]
+        return rows
 
     def _call(self, value: Array, policy: Array | None, start: int, stop: int) -> Update:
         self.checkpoint()
-        if not is_finite(value):
-            raise NotFinite(self.operator.ball)
+        if not are_finite(value):
+            raise NotFinite(self.operator.ambiguity)
         if policy is None:
             update = self.operator.update(value, start, stop)
         else:
             update = self.operator.evaluate(value, policy, start, stop)
         if not are_finite(update.lower_step, update.upper_step):
-            raise NotFinite(self.operator.ball)
+            raise NotFinite(self.operator.ambiguity)
         return update
 
 
@@ -170,21 +171,23 @@ def of_mean_kernel(model: Model, policy: Array | None = None, threads: int = 1) 
 
 def any_policy(model: Model) -> Array:
     """The policy (S, A) of the first available actions."""
-    found: Array = by_state(_first_available, model.available)
-    return found
+    policy: Array = by_state(_first_available, model.available)
+    return policy
 
 
 def _first_available(available: BoolArray) -> Array:
-    found = np.zeros(available.shape)
-    own = np.flatnonzero(available.any(axis=1))
-    found[own, np.argmax(available, axis=1)[own]] = 1.0
-    return found
+    policy = np.zeros(available.shape)
+    states = np.flatnonzero(available.any(axis=1))
+    policy[states, np.argmax(available, axis=1)[states]] = 1.0
+    return policy
 
 
 def playable(model: Model, policy: Array) -> Array:
-    """A policy (S, A) as it is, or, where its rows are no distributions, the nearest thing: divided by their sums, or any action."""
-    found: Array = by_state(_playable, policy, model.available, model.terminal)
-    return found
+    """A policy (S, A), where its rows are no distributions divided by their sums, or replaced by
+    the first action.
+    """
+    rows: Array = by_state(_playable, policy, model.available, model.terminal)
+    return rows
 
 
 def _playable(policy: Array, available: BoolArray, terminal: BoolArray) -> Array:
@@ -192,47 +195,61 @@ def _playable(policy: Array, available: BoolArray, terminal: BoolArray) -> Array
         return policy
     x = np.where(available & (policy > 0) & (policy < 2), policy, 0.0)
     total = x.sum(axis=1, keepdims=True)
-    off = np.abs(total - 1) > SLACK
-    near = np.abs(total - 1) <= 0.5
-    return np.where(near, np.where(off, x / np.where(total > 0, total, 1.0), x), _first_available(available))
+    off = np.abs(total - 1)
+    scaled = np.where(off > SLACK, x / np.where(total > 0, total, 1.0), x)
+    return np.where(off <= 0.5, scaled, _first_available(available))
 
 
 @dataclass
-class State:
-    """Where a method stands: a point and, if it was swept there, F at that point."""
+class MethodState:
+    """The state of a method: a point and, if it was swept there, F at that point."""
 
     value: Array
     update: Update | None
-    _known: ClassVar[tuple[Update | None, Survey] | None] = None  # a sweep, and what a look at it told
+    # a sweep and its statistics
+    _cache: ClassVar[tuple[Update | None, ResidualStats] | None] = None
 
-    def swept(self, problem: Problem) -> State:
-        """The same, ready to be certified."""
-        return State(self.value, problem.sweep(self.value))
+    def swept(self, problem: Problem) -> MethodState:
+        """The same after a sweep."""
+        return MethodState(self.value, problem.sweep(self.value))
 
     @property
     def residual(self) -> Array:
-        """F(v) − v as the middle of its bounds; accurate where F(v) and v nearly agree."""
+        """That of the sweep."""
         assert self.update is not None
-        return (self.update.lower_step + self.update.upper_step) / 2
+        return self.update.residual
 
     @property
-    def seen(self) -> Survey:
-        """What a look at the sweep tells; looked once at each."""
-        update, known = self.update, self._known
-        if known is None or known[0] is not update:
+    def stats(self) -> ResidualStats:
+        """Statistics of the residual, computed once for each sweep."""
+        update, cache = self.update, self._cache
+        if cache is None or cache[0] is not update:
             assert update is not None
-            known = vars(self)["_known"] = update, survey(self.value, update.lower_step, update.upper_step)
-        return known[1]
+            stats = survey(self.value, update.lower_step, update.upper_step)
+            cache = vars(self)["_cache"] = update, stats
+        return cache[1]
 
     @property
     def noise(self) -> float:
-        """What a residual cannot tell from 0: the operator's own inaccuracy, and the rounding of v in its last digit."""
-        seen = self.seen
-        return seen.off + levels.EPS * seen.most
+        """Noise of a residual: the inaccuracy of the operator, and the rounding of v in its last
+        digit.
+        """
+        return self.stats.off + levels.EPS * self.stats.most
+
+
+@dataclass(frozen=True)
+class MethodSettings:
+    """What all methods can be told; see `drmdp.solvers.stopping` for the rules."""
+
+    backend: str = "exact"
+    stop: str = "certified"
+    max_iters: ClassVar[int] = 100_000
 
 
 class Method(Protocol):
-    """A method: settings, a start and a step, each costing about one sweep; everything else is the loop's."""
+    """A method: settings, a start and a step, each costing about one sweep; the loop does the
+    rest.
+    """
 
     max_iters: ClassVar[int]
 
@@ -245,13 +262,13 @@ class Method(Protocol):
         """Name of the stopping rule."""
 
     def init(self, problem: Problem, value: Array | None) -> Any:
-        """Start from `value`, or from the method's own choice; return a `State`."""
+        """Start from `value`, or from a choice of the method; return a `MethodState`."""
 
     def step(self, problem: Problem, state: Any) -> Any:
-        """Return the next `State`."""
+        """Return the next `MethodState`."""
 
 
-def swept(problem: Problem, value: Array | None) -> State:
+def swept(problem: Problem, value: Array | None) -> MethodState:
     """Start at `value`, or at 0 as the paper does."""
     start = ended(problem.model, np.zeros_like(problem.model.initial)) if value is None else value
-    return State(start, problem.sweep(start))
+    return MethodState(start, problem.sweep(start))

@@ -6,15 +6,13 @@ from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from drmdp.errors import InputError, shown
-from drmdp.solvers.accelerated import Accelerated
+from drmdp.errors import InputError, shown, unexpected
 from drmdp.solvers.anderson import Anderson
 from drmdp.solvers.first_order import FirstOrder
-from drmdp.solvers.gauss_seidel import GaussSeidel
 from drmdp.solvers.policy_iteration import PolicyIteration
 from drmdp.solvers.problem import Method
 from drmdp.solvers.stopping import RULES
-from drmdp.solvers.value_iteration import ValueIteration
+from drmdp.solvers.value_iteration import Accelerated, GaussSeidel, ValueIteration
 
 METHODS: dict[str, type[Method]] = {
     "policy-iteration": PolicyIteration,
@@ -26,14 +24,13 @@ METHODS: dict[str, type[Method]] = {
 }
 
 PARTS = ("init", "step", "backend", "stop", "max_iters")
-"""What makes an object a method; see `drmdp.solvers.problem.Method`."""
+"""Attributes of a method; see `drmdp.solvers.problem.Method`."""
 
 
 def settings_of(method: Method) -> dict[str, Any]:
     """Settings of a method, for the record."""
     if is_dataclass(method):
-        own = {field.name: getattr(method, field.name) for field in fields(method)}
-        return {name: given if isinstance(given, str) else deepcopy(given) for name, given in own.items()}
+        return {field.name: deepcopy(getattr(method, field.name)) for field in fields(method)}
     return {"backend": method.backend, "stop": method.stop}
 
 
@@ -49,8 +46,9 @@ def resolve(method: str | Method) -> tuple[str, Method]:
         lacking = [part for part in PARTS if not hasattr(method, part)]
         if lacking or isinstance(method, type):
             expected = f"one of {', '.join(METHODS)}, or an object with {', '.join(PARTS)}"
-            raise InputError(f"method: expected {expected}, got {shown(method)}")
-        name = next((name for name, kind in METHODS.items() if isinstance(method, kind)), type(method).__name__)
+            raise unexpected("method", expected, method)
+        names = (name for name, kind in METHODS.items() if isinstance(method, kind))
+        name = next(names, type(method).__name__)
     if not isinstance(chosen.stop, str) or chosen.stop not in RULES:
         raise InputError(f"unknown stopping rule {shown(chosen.stop)}; known: {', '.join(RULES)}")
     return name, chosen

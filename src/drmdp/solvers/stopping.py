@@ -1,9 +1,10 @@
-"""When to stop: pure functions of a record.
+"""Stopping rules: pure functions of a record.
 
-`certified` is the two-sided bound of `drmdp.certificate.dense`: no state is farther than tol from optimal. `puterman` is the
-classical ‖F(v) − v‖ ≤ tol (1−λ)/(2λ), which promises the same and needs many more sweeps. `paper` is the rule as printed,
-‖F(v) − v‖ < 2 λ tol/(1−λ), with its fraction upside down; it promises nothing and is here to reproduce the paper.
-`duality-gap` is the paper's (DG), the certified gap weighted by the start distribution instead of its maximum.
+`certified` is the two-sided bound of `drmdp.certificate.dense`: no state is farther than tol from
+optimal. `puterman` is the classical ‖F(v) − v‖ ≤ tol (1−λ)/(2λ), which promises the same and needs
+many more sweeps. `paper` is the rule as printed, ‖F(v) − v‖ < 2 λ tol/(1−λ), with its fraction
+upside down; it promises nothing and is here to reproduce the paper. `duality-gap` is the paper's
+(DG), the certified gap weighted by the start distribution instead of its maximum.
 """
 
 from __future__ import annotations
@@ -36,5 +37,10 @@ def duality_gap(record: Record, tol: float, discount: float) -> bool:
 
 
 RULES: dict[str, Rule] = {
-    "certified": certified, "puterman": puterman, "paper": paper, "duality-gap": duality_gap,
-}  # fmt: skip
+    "certified": certified,
+    "puterman": puterman,
+    "paper": paper,
+    "duality-gap": duality_gap,
+}
+CERTIFYING = ("certified", "duality-gap")
+"""Rules on the bounds themselves: a run goes on until the re-derived bounds satisfy them."""

@@ -1,9 +1,11 @@
 """The same large model on every engine: digests, exchanges, bytes, memory and seconds.
 
-A = 4, N = 10, 8 next states a pair, float32, discount .95, (l2, 2), radius .1, to a relative gap of 1e-3. Every run is a process of its own, started
-from the command line as users type it. Engines take turns: once to look at memory, which slows a run down, then `ROUNDS` times for the clock.
-The least wall time of each is shown: ratios to one process with two threads say what an engine costs. The start of its workers, and opening and checking the
-model, are told apart. One machine shows neither a network nor more cores than it has.
+A = 4, N = 10, 8 next states a pair, float32, discount .95, (l2, 2), radius .1, to a relative gap of
+1e-3. Every run is a process of its own, started from the command line as users type it. Engines
+take turns: once to look at memory, which slows a run down, then `ROUNDS` times for the clock. The
+least wall time of each is shown: ratios to one process with two threads say what an engine costs.
+The start of its workers, and opening and checking the model, are told apart. One machine shows
+neither a network nor more cores than it has.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ ENGINES: dict[str, tuple[str, ...]] = {
     "mpi": ("--cluster", "mpi", "--threads", "1"),
     "ray": ("--cluster", "ray", "--workers", "2", "--threads", "1"),
 }
-"""Options of each; MPI has two ranks, and one process with two threads, the first, is what others are compared to."""
+"""Options of each; MPI has two ranks, and one process with two threads, the first, is what others
+are compared to.
+"""
 NEEDS = {"mpi": "mpi4py", "ray": "ray"}
 PARTS = ("lower", "upper", "policy")
 OWN = ("Anonymous:", "Pss_Shmem:")
@@ -53,7 +57,9 @@ class ClusterRow:
     seconds: float  # wall, of the solve, least
     ratio: float  # to the first engine
     setup: float  # wall seconds before the solve, in the same run
-    worker: float  # bytes a state of the largest process that are in no file, its share of shared memory included, beyond its libraries
+    # bytes a state of the largest process that are in no file, its share of shared memory included,
+    # beyond its libraries
+    worker: float
     planned: float  # what `--dry-run` says of these
 
 
@@ -90,25 +96,49 @@ def _row(name: str, n_states: int, runs: list[dict[str, Any]], first: float) -> 
     exchanges = settings.get("exchanges", 0)
     digests = {run["digest"] for run in runs}
     return ClusterRow(
-        name, n_states, ", ".join(sorted(digests)), exchanges, settings.get("bytes", 0) / 1e6,
-        exchanges * plan.get("exchange", 0) / 1e6, best["seconds"], best["seconds"] / first, best["setup_seconds"],
-        looked["own"] / n_states, plan.get("worker", 0) / n_states,
-    )  # fmt: skip
+        name,
+        n_states,
+        ", ".join(sorted(digests)),
+        exchanges,
+        settings.get("bytes", 0) / 1e6,
+        exchanges * plan.get("exchange", 0) / 1e6,
+        best["seconds"],
+        best["seconds"] / first,
+        best["setup_seconds"],
+        looked["own"] / n_states,
+        plan.get("worker", 0) / n_states,
+    )
 
 
 def _run(name: str, model: Path, out: Path, look: bool) -> dict[str, Any]:
-    """Solve once; what was found, and with `look` what was planned and the memory of the largest process beyond that of a plan."""
+    """Solve once; what was found, and with `look` what was planned and the memory of the largest
+    process beyond that of a plan.
+    """
     plain = name == "threads"
     out = out.with_suffix(".npz") if plain else out
     shutil.rmtree(out, ignore_errors=True)
-    asked = ("solve", model, "--radius", "0.1", "--rtol", "1e-3", *ENGINES[name], "--json", "--no-progress")
+    asked = (
+        "solve",
+        model,
+        "--radius",
+        "0.1",
+        "--rtol",
+        "1e-3",
+        *ENGINES[name],
+        "--json",
+        "--no-progress",
+    )
     ranks = (_mpiexec(), "-n", "2") if name == "mpi" else ()
     plan, before, peak = {}, [0], [0]
     if look and not plain:
         plan = json.loads(_drmdp(*asked, "--dry-run", ranks=ranks, watch=before).splitlines()[0])
     found = json.loads(_drmdp(*asked, "--out", out, ranks=ranks, watch=peak if look else None))
     digest = hashlib.sha256()
-    parts = np.load(out) if plain else {part: np.load(out / f"{part}.npy", mmap_mode="r") for part in PARTS}
+    parts = (
+        np.load(out)
+        if plain
+        else {part: np.load(out / f"{part}.npy", mmap_mode="r") for part in PARTS}
+    )
     for part in PARTS:
         digest.update(np.ascontiguousarray(parts[part]).data)
     return {**found, "plan": plan, "digest": digest.hexdigest()[:12], "own": peak[0] - before[0]}
@@ -121,7 +151,9 @@ def _mpiexec() -> str:
 
 
 def _drmdp(*arguments: Any, ranks: tuple[str, ...] = (), watch: list[int] | None = None) -> str:
-    """Run a command; `watch` gets the bytes that its largest process has beyond what it had when it began to look."""
+    """Run a command; `watch` gets the bytes that its largest process has beyond what it had when it
+    began to look.
+    """
     command = [*ranks, sys.executable, "-m", "drmdp", *map(str, arguments)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     watcher = threading.Thread(target=_look, args=(process, watch), daemon=True)
@@ -134,7 +166,9 @@ def _drmdp(*arguments: Any, ranks: tuple[str, ...] = (), watch: list[int] | None
 
 
 def _look(process: subprocess.Popen[bytes], peak: list[int]) -> None:
-    """Keep the largest memory in no file of any process below one, on systems that tell it; what is shared counts in parts."""
+    """Keep the largest memory in no file of any process below one, on systems that tell it; what is
+    shared counts in parts.
+    """
     while process.poll() is None:
         for number in _below(process.pid):
             try:

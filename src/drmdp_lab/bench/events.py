@@ -1,10 +1,14 @@
-"""Models of events beside the stored models that they stand for, and event models of any size that nobody could store.
+"""Models of events beside the stored models that they stand for, and event models of any size that
+nobody could store.
 
-The model is perishable stock of three ages, m units each: S = m³ states, A order quantities, E levels of demand, N laws of demand. Oldest units are sold
-first, what is ordered arrives next, and what is left of the oldest is thrown away.
+The model is perishable stock of three ages, m units each: S = m³ states, A order quantities, E
+levels of demand, N laws of demand. Oldest units are sold first, what is ordered arrives next, and
+what is left of the oldest is thrown away.
 
-* `events`: CPU seconds of a warm (l2, 2) sweep of one thread, in turn on the kernels and on the table, costs (S, A); the least of several.
-* `events_large`: a model asked of its function, event costs, solved to a certified relative gap in a process of its own, on all threads.
+* `events`: CPU seconds of a warm (l2, 2) sweep of one thread, in turn on the kernels and on the
+table, costs (S, A); the least of several.
+* `events_large`: a model asked of its function, event costs, solved to a certified relative gap in
+a process of its own, on all threads.
 """
 
 from __future__ import annotations
@@ -23,10 +27,10 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.api import solve
-from drmdp.bellman.exact import ExactOperator
 from drmdp.core.tolerance import largest_cost
 from drmdp.model import Model
 from drmdp.model.events import EventModel
+from drmdp.operators.exact import ExactOperator
 from drmdp.sets.wasserstein import Wasserstein
 from drmdp.solvers.policy_iteration import PolicyIteration, newton, nominal_value
 from drmdp.solvers.problem import Problem
@@ -99,7 +103,9 @@ def rule(units: int, n_actions: int, n_events: int) -> Any:
 def model_of(units: int, A: int, E: int, N: int, store: bool) -> EventModel:
     """The model, its costs those of events."""
     laws = demand(N, E)
-    made: EventModel = Model.from_events(units**3, A, E, rule(units, A, E), laws, discount=DISCOUNT, store=store)
+    made: EventModel = Model.from_events(
+        units**3, A, E, rule(units, A, E), laws, discount=DISCOUNT, store=store
+    )
     return made
 
 
@@ -107,9 +113,15 @@ def priced(model: EventModel) -> EventModel:
     """The same with costs (S, A), expected under the mean law."""
     table: Any = model.rule
     made: EventModel = Model.from_events(
-        model.n_states, model.n_actions, model.n_events, lambda s, a, e: table.next[s, a, e], model.laws,
-        discount=DISCOUNT, costs=table.costs @ (model.weights @ model.laws[0]), store=True,
-    )  # fmt: skip
+        model.n_states,
+        model.n_actions,
+        model.n_events,
+        lambda s, a, e: table.next[s, a, e],
+        model.laws,
+        discount=DISCOUNT,
+        costs=table.costs @ (model.weights @ model.laws[0]),
+        store=True,
+    )
     return made
 
 
@@ -133,11 +145,11 @@ class _Warm:
         problem = Problem(self.operator)
         start = nominal_value(problem)
         state: Any = PolicyIteration().init(problem, start)
-        self.point = newton(problem, state.value, state.residual, state.update)
-        self.left = self.operator.left
+        self.point = newton(problem, state.value, state.update)
+        self.warm_start = self.operator.warm_start
 
     def sweep(self) -> float:
-        self.operator.left = self.left
+        self.operator.warm_start = self.warm_start
         begin = time.process_time()
         self.operator.update(self.point, 0, self.point.size)
         return time.process_time() - begin
@@ -147,31 +159,50 @@ def events_large(n_states: int, laws: tuple[int, ...] = (10, 100)) -> Iterator[L
     """The table of large solves, the number of states rounded to a cube."""
     for N in laws:
         run = subprocess.run(
-            [sys.executable, "-m", "drmdp_lab.bench.events", str(round(n_states ** (1 / 3))), "4", "8", str(N)],
-            stdout=subprocess.PIPE, check=True,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "drmdp_lab.bench.events",
+                str(round(n_states ** (1 / 3))),
+                "4",
+                "8",
+                str(N),
+            ],
+            stdout=subprocess.PIPE,
+            check=True,
+        )
         yield LargeRow(**json.loads(run.stdout))
 
 
 def _peak() -> float:
     """Largest resident memory so far, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
 
 
 def _solve(units: int, A: int, E: int, N: int) -> dict[str, Any]:
-    ball = Wasserstein(RADIUS)
-    solve(model_of(14, A, E, N, store=False), ball, tol=10.0)  # load what is needed
+    ambiguity = Wasserstein(RADIUS)
+    solve(model_of(14, A, E, N, store=False), ambiguity, tol=10.0)  # load what is needed
     before = _peak()
     begin, cpu = time.perf_counter(), time.process_time()
     model = model_of(units, A, E, N, store=False)
     most = largest_cost(model) / (1 - model.discount)
-    solution = solve(model, ball, tol=GAP * most)
+    solution = solve(model, ambiguity, tol=GAP * most)
     seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
     return {
-        "n_states": model.n_states, "actions": A, "events": E, "laws": N, "status": str(solution.status),
-        "gap": solution.gap / most, "sweeps": solution.kernel_passes, "seconds": seconds, "cpu_seconds": cpu,
-        "bytes_a_state": (_peak() - before) / model.n_states, "peak_gb": _peak() / 1e9,
-    }  # fmt: skip
+        "n_states": model.n_states,
+        "actions": A,
+        "events": E,
+        "laws": N,
+        "status": str(solution.status),
+        "gap": solution.gap / most,
+        "sweeps": solution.kernel_passes,
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "bytes_a_state": (_peak() - before) / model.n_states,
+        "peak_gb": _peak() / 1e9,
+    }
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Large sparse models, each solved in a process of its own, so that its memory can be told.
 
-A = 4, N = 10, 8 next states a pair, float32 storage, discount .95, (l2, 2) and the other pairs, to a certified relative gap of 1e-3.
+A = 4, N = 10, 8 next states a pair, float32 storage, discount .95, (l2, 2) and the other pairs, to
+a certified relative gap of 1e-3.
 """
 
 from __future__ import annotations
@@ -34,8 +35,7 @@ class ScaleRow:
 
     instance: str
     n_states: int
-    metric: str
-    order: float
+    set: str
     radius: float
     support: str
     status: str
@@ -49,7 +49,11 @@ class ScaleRow:
 def made(kind: str, n_states: int) -> Model:
     """The model in float32."""
     side = round(n_states**0.5)
-    model = sparse_garnet(n_states) if kind == "garnet" else instances.grid(side * side, 10, sparse=True)
+    model = (
+        sparse_garnet(n_states)
+        if kind == "garnet"
+        else instances.grid(side * side, 10, sparse=True)
+    )
     return model.astype(np.float32)
 
 
@@ -65,12 +69,20 @@ def scale(n_states: int, pairs: tuple[Pair, ...] | None = None) -> Iterator[Scal
                     for support in SUPPORTS:
                         settings = (str(path), metric, repr(float(order)), repr(radius), support)
                         found = json.loads(_child("solve", *settings))
-                        yield ScaleRow(kind, metric=metric, order=order, radius=radius, support=support, **found)
+                        yield ScaleRow(
+                            kind,
+                            set=f"({metric}, {order:g})",
+                            radius=radius,
+                            support=support,
+                            **found,
+                        )
 
 
 def _child(*arguments: str) -> str:
     run = subprocess.run(
-        [sys.executable, "-m", "drmdp_lab.bench.scale", *arguments], stdout=subprocess.PIPE, check=True
+        [sys.executable, "-m", "drmdp_lab.bench.scale", *arguments],
+        stdout=subprocess.PIPE,
+        check=True,
     )
     return run.stdout.decode()
 
@@ -84,12 +96,14 @@ def _peak() -> float:
 
 
 def _solve(path: str, metric: str, order: str, radius: str, support: str) -> dict[str, object]:
-    ball = Wasserstein(float(radius), metric, float(order), support)
-    solve(made("garnet", 2000), ball, tol=1.0)  # load what is needed
+    ambiguity = Wasserstein(float(radius), metric, float(order), support)
+    solve(made("garnet", 2000), ambiguity, tol=1.0)  # load what is needed
     before = _peak()
     model = formats.read(path)
     begin, cpu = time.perf_counter(), time.process_time()
-    solution = solve(model, ball, tol=GAP * max(map(abs, model.cost_range)) / (1 - model.discount))
+    solution = solve(
+        model, ambiguity, tol=GAP * max(map(abs, model.cost_range)) / (1 - model.discount)
+    )
     seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
     return {
         "n_states": model.n_states,

@@ -1,8 +1,9 @@
 """What a robust sweep costs in nominal sweeps.
 
-Times are CPU times of one thread, and every figure that is compared is a ratio inside one run: to one *nominal sweep over
-all N kernels*, the plain products ŷ_ia·v for every state, action and kernel, compiled by Numba in any order of additions. Both are measured in turn, and
-the least time of each counts: what else the machine does makes both longer, and never shorter.
+Times are CPU times of one thread, and every figure that is compared is a ratio inside one run: to
+one *nominal sweep over all N kernels*, the plain products ŷ_ia·v for every state, action and
+kernel, compiled by Numba in any order of additions. Both are measured in turn, and the least time
+of each counts: what else the machine does makes both longer, and never shorter.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from numba import njit
 
 from drmdp import instances
 from drmdp._typing import Array
-from drmdp.bellman.exact import ExactOperator
 from drmdp.layout.layout import lay_out
 from drmdp.model import Model
+from drmdp.operators.exact import ExactOperator
 from drmdp.sets import PAIRS, AmbiguitySet, Divergence, Intervals, Reweighting, Wasserstein
 
 ANY_ORDER = {"reassoc", "contract", "nsz", "arcp"}
@@ -64,7 +65,9 @@ def _nominal(layout, value, out):
                 own[j] = value[layout.indices[lo + j]]
             total = 0.0
             for i in range(N):
-                total += layout.weights[i] * _dot(layout.data[N * lo + i * K : N * lo + (i + 1) * K], own[:K])
+                total += layout.weights[i] * _dot(
+                    layout.data[N * lo + i * K : N * lo + (i + 1) * K], own[:K]
+                )
             best = min(best, layout.costs[s, a] + layout.discount * total)
         out[s] = best
 
@@ -84,6 +87,14 @@ def cpu(call: Callable[[], Any], repeats: int) -> float:
     return float(np.median(times))
 
 
+def unit_seconds() -> float:
+    """What times of a run are held against: a nominal sweep of a Garnet, S = A = N = 30, no code of
+    ours; the least of three.
+    """
+    model = instances.perturb(instances.garnet(30, 30), 30)
+    return min(nominal_seconds(model) for _ in range(3))
+
+
 def nominal_seconds(model: Model, repeats: int = 7) -> float:
     """CPU seconds of a nominal sweep over all N kernels."""
     layout = lay_out(model, Wasserstein(1.0, support="all"))
@@ -91,20 +102,29 @@ def nominal_seconds(model: Model, repeats: int = 7) -> float:
     return cpu(lambda: _nominal(layout, value, out), repeats)
 
 
-def sweep_row(name: str, model: Model, ball: AmbiguitySet) -> SweepRow:
+def sweep_row(name: str, model: Model, ambiguity: AmbiguitySet) -> SweepRow:
     """Measure warm and cold sweeps along value iteration."""
-    ExactOperator(model, ball, threads=1).update(np.zeros(model.n_states), 0, model.n_states)  # loads what is needed
+    ExactOperator(model, ambiguity, threads=1).update(
+        np.zeros(model.n_states), 0, model.n_states
+    )  # loads what is needed
     nominal, cold, warm = np.inf, np.inf, np.full(SWEEPS, np.inf)
     for _ in range(REPEATS):
         nominal = min(nominal, nominal_seconds(model, 3))
-        operator = ExactOperator(model, ball, threads=1)
+        operator = ExactOperator(model, ambiguity, threads=1)
         value, times = _iterate(operator, model)
         warm = np.minimum(warm, times)
-        cold = min(cold, _timed(ExactOperator(model, ball, threads=1), value, operator.accuracy))
+        cold = min(
+            cold, _timed(ExactOperator(model, ambiguity, threads=1), value, operator.accuracy)
+        )
     return SweepRow(
-        name, ball.short, float(ball.radius), 1e3 * nominal, float(np.median(warm[-LAST:])) / nominal, cold / nominal,
+        name,
+        ambiguity.short,
+        float(ambiguity.radius),
+        1e3 * nominal,
+        float(np.median(warm[-LAST:])) / nominal,
+        cold / nominal,
         operator.passes,
-    )  # fmt: skip
+    )
 
 
 def _iterate(operator: ExactOperator, model: Model) -> tuple[Array, list[float]]:
@@ -135,7 +155,9 @@ def near_tied(model: Model, seed: int = 0) -> Model:
 
 
 def paper_garnets() -> Iterator[tuple[str, Model]]:
-    """The paper's Garnets at (S, A, N) = (30, 30, 70) and (70, 30, 30), and the same with nearly tied costs."""
+    """The paper's Garnets at (S, A, N) = (30, 30, 70) and (70, 30, 30), and the same with nearly
+    tied costs.
+    """
     for S, A, N in ((30, 30, 70), (70, 30, 30)):
         model = instances.perturb(instances.garnet(S, A), N)
         yield f"garnet {S}/{A}/{N}", model
@@ -151,14 +173,20 @@ def sweeps() -> Iterator[SweepRow]:
 
 
 def sets() -> Iterator[SweepRow]:
-    """The same for every other set: a budget for each action, divergences, re-weighting, transport, intervals."""
+    """The same for every other set: a budget for each action, divergences, re-weighting, transport,
+    intervals.
+    """
     kinds = ("kl", "burg", "chi2", "tv")
     for S, A, N in ((30, 30, 30), (70, 30, 30)):
         model = instances.perturb(instances.garnet(S, A), N)
-        found: list[AmbiguitySet] = [Wasserstein(0.3, *pair, support="all", rectangular="sa") for pair in PAIRS]
+        found: list[AmbiguitySet] = [
+            Wasserstein(0.3, *pair, support="all", rectangular="sa") for pair in PAIRS
+        ]
         for rectangular in ("s", "sa"):
             found += [
-                Divergence(0.1, kind, around, "all", rectangular) for kind in kinds for around in ("mean", "kernels")
+                Divergence(0.1, kind, around, "all", rectangular)
+                for kind in kinds
+                for around in ("mean", "kernels")
             ]
             found += [Reweighting(0.1, kind, rectangular) for kind in kinds]
             found += [
@@ -167,7 +195,8 @@ def sets() -> Iterator[SweepRow]:
             ]
         line = np.abs(np.subtract.outer(np.arange(S), np.arange(S))).astype(float)
         found += [
-            Wasserstein(0.3, metric="transport", order=order, ground=line, support="all") for order in (1, math.inf)
+            Wasserstein(0.3, metric="transport", order=order, ground=line, support="all")
+            for order in (1, math.inf)
         ]
-        for ball in [*found, Intervals.of(model, 0.01)]:
-            yield sweep_row(f"garnet {S}/{A}/{N}", model, ball.fitted(model))
+        for ambiguity in [*found, Intervals.of(model, 0.01)]:
+            yield sweep_row(f"garnet {S}/{A}/{N}", model, ambiguity.fitted(model))

@@ -1,20 +1,23 @@
-r"""A baseline: the Bellman update of Yu, Dai, Xu, Gao and Ho (NeurIPS 2023), written from its published description.
+r"""A baseline: the Bellman update of Yu, Dai, Xu, Gao and Ho (NeurIPS 2023), written from its
+published description.
 
-"Fast Bellman Updates for Wasserstein Distributionally Robust MDPs" decides by bisection whether a value γ can be enforced by nature.
-Nature needs, for each action, at least the budget
+"Fast Bellman Updates for Wasserstein Distributionally Robust MDPs" decides by bisection whether a
+value γ can be enforced by nature. Nature needs, for each action, at least the budget
 
     B_a(γ) = min { Σ_i w_i d(y_i, ŷ_ia)^p : c_a + λ Σ_i w_i y_i·v ≥ γ },
 
-and γ can be enforced iff the budgets fit, Σ_a B_a(γ) ≤ θ^p. B_a is the maximum over α ≥ 0 of the concave dual
+and γ can be enforced iff the budgets fit, Σ_a B_a(γ) ≤ θ^p. B_a is the maximum over α ≥ 0 of the
+concave dual
 
     α (γ − c_a)/λ + Σ_i w_i min_{y ∈ Δ} { d(y, ŷ_ia)^p − α y·v },
 
-found by trisection; the inner minima are projections that need one sort a row (ℓ2) or none (ℓ1). For the ℓ∞ ball of order ∞ kernels
+found by trisection; the inner minima are projections that need one sort a row (ℓ2) or none (ℓ1).
+For the ℓ∞ ball of order ∞ kernels
 and actions decouple: an action needs the least radius r with c_a + λ Σ_i w_i max{y·v : y ∈ Δ, |y − ŷ_ia| ≤ r} ≥ γ,
 found by bisection, and γ can be enforced iff no action needs more than θ.
 
-Compiled by Numba. The authors' code stops at an inverted rule and leaves out a lower bound for ℓ∞; neither is repeated
-here. This is a yardstick, not a part of the engine.
+Compiled by Numba. The authors' code stops at an inverted rule and leaves out a lower bound for ℓ∞;
+neither is repeated here. This is a yardstick, not a part of the engine.
 """
 
 from __future__ import annotations
@@ -32,15 +35,27 @@ STEEPEST = 1e4
 """Largest multiplier searched, over the span of v: beyond it all mass is at the top."""
 
 
-def bellman(model: Model, ball: Wasserstein, value: Array, s: int, accuracy: float = 1e-6) -> float:
-    """F(v) in one state, costs minimised, to within `accuracy`; all actions available, dense kernels, one radius."""
-    if (ball.metric, ball.order) not in PAIRS:
-        raise InputError(f"the baseline knows {PAIRS}, not {(ball.metric, ball.order)}")
+def bellman(
+    model: Model, ambiguity: Wasserstein, value: Array, s: int, accuracy: float = 1e-6
+) -> float:
+    """F(v) in one state, costs minimised, to within `accuracy`; all actions available, dense
+    kernels, one radius.
+    """
+    if (ambiguity.metric, ambiguity.order) not in PAIRS:
+        raise InputError(f"the baseline knows {PAIRS}, not {(ambiguity.metric, ambiguity.order)}")
     rows = np.ascontiguousarray(model.blocks.dense(s, s + 1)[0])  # (A, N, S)
     order = np.argsort(-value, kind="stable")  # the top first
-    kind = {"l1": 1, "l2": 2, "linf": 0}[ball.metric]
-    settings = float(ball.radii(model)[s]), model.discount, accuracy, kind
-    return float(_value(np.ascontiguousarray(rows[..., order]), model.weights, value[order], model.costs[s], *settings))
+    kind = {"l1": 1, "l2": 2, "linf": 0}[ambiguity.metric]
+    settings = float(ambiguity.radii(model)[s]), model.discount, accuracy, kind
+    return float(
+        _value(
+            np.ascontiguousarray(rows[..., order]),
+            model.weights,
+            value[order],
+            model.costs[s],
+            *settings,
+        )
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -62,7 +77,12 @@ def _value(rows, weights, v, costs, radius, discount, accuracy, kind):
             target = (gamma - costs[a]) / discount
             if target > nominal[a]:
                 if kind == 0:
-                    need = max(need, _least_radius(rows[a], weights, v, target, 0.01 * accuracy / (span * v.size)))
+                    need = max(
+                        need,
+                        _least_radius(
+                            rows[a], weights, v, target, 0.01 * accuracy / (span * v.size)
+                        ),
+                    )
                 else:
                     need += _budget(rows[a], weights, v, target, 1e-3 * accuracy, kind)
                 if need > radius ** max(kind, 1):

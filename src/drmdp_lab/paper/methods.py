@@ -1,7 +1,8 @@
 """The methods that are compared, by name.
 
-What each one's update is computed with decides how it is measured: "exact" and "first-order" ones are run; "conic" ones are run where that fits
-the time limit and extrapolated otherwise; "update" ones (a peer's Bellman update inside value iteration) are extrapolated always.
+What each one's update is computed with decides how it is measured: "exact" and "first-order" ones
+are run; "conic" ones are run where that fits the time limit and extrapolated otherwise; "update"
+ones (a peer's Bellman update inside value iteration) are extrapolated always.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from drmdp.solvers.accelerated import Accelerated
 from drmdp.solvers.anderson import Anderson
 from drmdp.solvers.first_order import FirstOrder
-from drmdp.solvers.gauss_seidel import GaussSeidel
 from drmdp.solvers.policy_iteration import PolicyIteration
-from drmdp.solvers.value_iteration import ValueIteration
+from drmdp.solvers.value_iteration import Accelerated, GaussSeidel, ValueIteration
 from drmdp_lab.paper.passes import Passes
 
 
 @dataclass(frozen=True)
 class Entry:
-    """How a method is called in pictures, what it is, and the exact method that takes the same steps."""
+    """How a method is called in pictures, what it is, and the exact method that takes the same
+    steps.
+    """
 
     label: str
-    kind: str  # exact, first-order, conic, update, nominal, gap, map
+    kind: str  # exact, first-order, conic, update, nominal, interval, gap, map
     make: Callable[..., Any] = PolicyIteration
     printed: Callable[..., Any] | None = None  # under the printed rules, if another one
     random_start: bool = False  # v uniform in [0, 1] instead of 0
@@ -39,7 +40,9 @@ METHODS: dict[str, Entry] = {
     "exact-avi": Entry("AVI, exact updates", "exact", Accelerated),
     "fast": Entry("first-order preset", "first-order", FirstOrder.fast),
     "algorithm-1": Entry("Algorithm 1", "first-order", FirstOrder),
-    "algorithm-1 random v": Entry("Algorithm 1, random v", "first-order", FirstOrder, random_start=True),
+    "algorithm-1 random v": Entry(
+        "Algorithm 1, random v", "first-order", FirstOrder, random_start=True
+    ),
     "conic-vi": Entry("VI, conic updates", "conic", ValueIteration),
     "conic-gs": Entry("Gauss–Seidel, conic updates", "conic", GaussSeidel, Passes),
     "conic-anderson": Entry("Anderson, conic updates", "conic", Anderson),
@@ -49,6 +52,8 @@ METHODS: dict[str, Entry] = {
     "cvxpy-scs": Entry("VI, CVXPY + SCS", "update", ValueIteration),
     "quantecon": Entry("QuantEcon", "nominal"),
     "mdpsolver": Entry("mdpsolver", "nominal"),
+    "pymdptoolbox": Entry("pymdptoolbox", "nominal"),
+    "storm": Entry("Storm", "interval"),
     "gap-exact": Entry("exact engine", "gap", PolicyIteration),
     "gap-conic": Entry("VI, conic updates", "gap", ValueIteration),
     "map-bisection": Entry("three nested bisections", "map"),
@@ -60,7 +65,10 @@ CONIC = tuple(name for name, entry in METHODS.items() if entry.kind == "conic")
 POWERS = ((0, 2), (1, 2), (2, 2), (1, 1), (1, 3))
 """Weight and epoch powers p and q whose convergence is measured."""
 CHANGED: dict[str, tuple[str, dict[str, Any]]] = {
-    **{f"p={p} q={q}": (f"p = {p}, q = {q}", {"weight_power": p, "epoch_power": q}) for p, q in POWERS},
+    **{
+        f"p={p} q={q}": (f"p = {p}, q = {q}", {"weight_power": p, "epoch_power": q})
+        for p, q in POWERS
+    },
     "mirror-prox": ("Mirror Prox, p = 1, q = 2", {"steps": "mirror-prox"}),
     "mirror-descent": ("Mirror Descent, p = 1, q = 2", {"steps": "mirror-descent"}),
     "epoch": ("VI, inner first-order method, q = 2", {"output": "epoch"}),
@@ -71,7 +79,9 @@ for _name, (_label, _settings) in CHANGED.items():
 
 
 def rule(method: str, name: str) -> tuple[str, float]:
-    """Stopping rule of the library and what the tolerance is multiplied by, for a rule of a study."""
+    """Stopping rule of the library and what the tolerance is multiplied by, for a rule of a
+    study.
+    """
     if name != "printed":
         return name, 1.0
     if METHODS[method].kind == "first-order":

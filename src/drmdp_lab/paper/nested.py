@@ -1,11 +1,14 @@
-r"""The (ℓ∞, 1) proximal map by three nested bisections, as appendix C of the paper describes it, with every evaluation counted.
+r"""The (ℓ∞, 1) proximal map by three nested bisections, as appendix C of the paper describes it,
+with every evaluation counted.
 
     min { ½ Σ_i ‖y_i − z_i‖² :  y_ia ∈ Δ,  (1/N) Σ_i max_a ‖y_ia − ŷ_ia‖_∞ ≤ θ }
 
-A multiplier γ prices the radii r_i of the kernels, Σ_i r_i = Nθ. A radius is the best for its price where Λ_i(r_i) = γ: what another bit of
-radius is worth, the sum of the multipliers of the bounds, falls with r. The rows within r are y = clip(z − α, max(ŷ − r, 0), ŷ + r), with the α
-for which they sum to 1. Each of γ, r and α is found by bisection to the accuracy ε, so that a row is evaluated about log(1/ε)³ times.
-`drmdp.project` computes the same map by Newton's method: compare `multipliers`.
+A multiplier γ prices the radii r_i of the kernels, Σ_i r_i = Nθ. A radius is the best for its price
+where Λ_i(r_i) = γ: what another bit of radius is worth, the sum of the multipliers of the bounds,
+falls with r. The rows within r are y = clip(z − α, max(ŷ − r, 0), ŷ + r), with the α for which they
+sum to 1. Each of γ, r and α is found by bisection to the accuracy ε, so that a row is evaluated
+about log(1/ε)³ times. `drmdp.project` computes the same map by Newton's method: compare
+`multipliers`.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.layout.layout import lay_out_all
 from drmdp.model import Model
-from drmdp.prox.registry import Push, family_of, project_states, remember
+from drmdp.prox.registry import Push, cold_memory, family_of, project_states
 from drmdp.sets import Wasserstein
 
 
@@ -27,7 +30,9 @@ def halvings(width: float, accuracy: float) -> int:
 
 
 class Nested:
-    """One map: `project` returns the tuple, `evaluations` counts how often each row was evaluated."""
+    """One map: `project` returns the tuple, `evaluations` counts how often each row was
+    evaluated.
+    """
 
     def __init__(self, point: Array, centre: Array, radius: float, accuracy: float) -> None:
         self._z, self._hat, self._radius, self._accuracy = point, centre, radius, accuracy
@@ -66,34 +71,44 @@ class Nested:
             low, high = np.where(much, alpha, low), np.where(much, high, alpha)
             self.evaluations += 1
         free = z - high[..., None]
-        worth = np.maximum(free - top, 0.0) + np.where(self._hat > box, np.maximum(floor - free, 0.0), 0.0)
+        worth = np.maximum(free - top, 0.0) + np.where(
+            self._hat > box, np.maximum(floor - free, 0.0), 0.0
+        )
         return np.clip(free, floor, top), np.asarray(worth.sum(axis=(1, 2)))
 
 
 def first_push(model: Model) -> tuple[Array, Array]:
-    """Step sizes (S, A) and v of a step of Algorithm 1 from the data: uniform policy, v after a sweep of the mean kernel."""
+    """Step sizes (S, A) and v of a step of Algorithm 1 from the data: uniform policy, v after a
+    sweep of the mean kernel.
+    """
     mean = np.asarray(model.mean_kernel)
     v = (model.costs + model.discount * mean @ model.costs.min(axis=1)).min(axis=1)
     sigma = model.n_kernels * math.sqrt(model.n_actions) / (model.discount * np.linalg.norm(v))
     return np.full((model.n_states, model.n_actions), sigma / model.n_actions), v
 
 
-def evaluations(model: Model, ball: Wasserstein, accuracy: float) -> int:
-    """How often nested bisections evaluate a row, in the first state; the accuracy is relative to the radius."""
+def evaluations(model: Model, ambiguity: Wasserstein, accuracy: float) -> int:
+    """How often nested bisections evaluate a row, in the first state; the accuracy is relative to
+    the radius.
+    """
     step, v = first_push(model)
     centre = model.kernels[:, 0]
     point = centre + step[0][:, None] * model.discount * v / model.n_kernels
-    nested = Nested(point, centre, float(ball.radius), accuracy * float(ball.radius))
+    nested = Nested(point, centre, float(ambiguity.radius), accuracy * float(ambiguity.radius))
     nested.project()
     return nested.evaluations
 
 
-def multipliers(model: Model, ball: Wasserstein, accuracy: float) -> float:
-    """How many γ the package tries without a guess, to the same accuracy; mean over the states in which the ball binds."""
-    layout = lay_out_all(model, ball)
-    family = family_of(ball)
-    memory = remember(family, layout)
+def multipliers(model: Model, ambiguity: Wasserstein, accuracy: float) -> float:
+    """How many γ the package tries without a guess, to the same accuracy; mean over the states in
+    which the ball binds.
+    """
+    layout = lay_out_all(model, ambiguity)
+    family = family_of(ambiguity)
+    memory = cold_memory(family, layout)
     step, v = first_push(model)
-    project_states(family, 0, model.n_states, layout, Push(step, v), np.array(layout.data), memory, accuracy)
+    project_states(
+        family, 0, model.n_states, layout, Push(step, v), np.array(layout.data), memory, accuracy
+    )
     tried = memory.trials[:, 0]
     return float(tried[tried > 0].mean()) if (tried > 0).any() else 0.0

@@ -1,8 +1,10 @@
-"""Gauss–Seidel as the paper stops it: its residual is what a pass changed, ‖v⁺ − v‖, and its policy what the pass chose.
+"""Gauss–Seidel as the paper stops it: its residual is what a pass changed, ‖v⁺ − v‖, and its policy
+what the pass chose.
 
-A pass is a contraction of factor λ with the fixed point of F, so its own change serves a residual rule, after every pass and without another sweep.
-The library's `GaussSeidel` certifies instead: every few passes it sweeps F once more. Nothing is proved here, so the bounds are
-those of any policy; the study judges what comes out.
+A pass is a contraction of factor λ with the fixed point of F, so its own change serves a residual
+rule, after every pass and without another sweep. The library's `GaussSeidel` certifies instead:
+every few passes it sweeps F once more. Nothing is proved here, so the bounds are those of any
+policy; the study judges what comes out.
 """
 
 from __future__ import annotations
@@ -12,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.bellman.operator import Update
-from drmdp.solvers.gauss_seidel import GaussSeidel
-from drmdp.solvers.problem import Problem, State
+from drmdp.operators.operator import Update
+from drmdp.solvers.problem import MethodState, Problem
+from drmdp.solvers.value_iteration import GaussSeidel
 
 
 @dataclass(frozen=True)
@@ -43,17 +45,18 @@ class Passes(GaussSeidel):
 
     stop: str = "paper"
 
-    def init(self, problem: Problem, value: Array | None) -> State:  # type: ignore[override]
+    def init(self, problem: Problem, value: Array | None) -> MethodState:  # type: ignore[override]
         """Start at `value` or 0, with nothing swept."""
-        return State(np.zeros(problem.model.n_states) if value is None else value, None)
+        return MethodState(np.zeros(problem.model.n_states) if value is None else value, None)
 
-    def step(self, problem: Problem, state: State) -> State:  # type: ignore[override]
+    def step(self, problem: Problem, state: MethodState) -> MethodState:  # type: ignore[override]
         """One pass; the update's steps are what each state changed."""
         value, parts = state.value.copy(), []
         for s in range(value.size):
             parts.append(problem.update(value, s, s + 1))
             value[s] = parts[-1].value[0]
         lower, upper, policy = (
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("lower_step", "upper_step", "policy")
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("lower_step", "upper_step", "policy")
         )
-        return State(value, Update(value, lower, upper, policy, Newest(tuple(parts))))
+        return MethodState(value, Update(value, lower, upper, policy, Newest(tuple(parts))))

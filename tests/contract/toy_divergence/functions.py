@@ -2,8 +2,9 @@
 
     d(z·u)/dt = J₂ − J₁²/J₀,  J_k = Σ 2 ŷ u^k/d³,        max t z·u − C = f − Σ ŷ x/d at every f > −1,  x = f − t u.
 
-(Σ ŷ/d²)^{−½} is concave and grows in f, so that Newton's method is monotone from the left, from the larger of √ŷ(top) − 1 and t Σ ŷ u (Jensen). Where nothing
-is seen at the top and Σ z ≤ 1 even at f = −1, the rest goes to the top.
+(Σ ŷ/d²)^{−½} is concave and grows in f, so that Newton's method is monotone from the left, from the
+larger of √ŷ(top) − 1 and t Σ ŷ u (Jensen). Where nothing is seen at the top and Σ z ≤ 1 even at f =
+−1, the rest goes to the top.
 
 **Rounding.** x is off by 2 ε (|f| + t |u|) and d by ε more, which moves x/d by 1/d² per unit. A probability is off by n ε, relatively, so that (√q − √p)² is
 off by 2 n ε |q − p| and by 2 n² ε² (q + p).
@@ -77,7 +78,9 @@ def bound(t, y, u, K, off):
             if not d > 0.0:
                 return math.inf
             total += y[j] * (x / d)
-            size += y[j] * ((off + K) * abs(x / d) + 4.0 * (abs(f) - t * u[j] + abs(d - 1.0)) / d / d)
+            size += y[j] * (
+                (off + K) * abs(x / d) + 4.0 * (abs(f) - t * u[j] + abs(d - 1.0)) / d / d
+            )
     return f - total + EPS * (4.0 * abs(f) + size * (1.0 + off * EPS))
 
 

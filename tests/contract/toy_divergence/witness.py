@@ -1,23 +1,19 @@
-"""What a proof file says of Hellinger's balls around the mean, and how the checker reads it.
-
-At a price κ a row gains η + κ Σ ŷ s/(1 − s), s = (g − η)/κ, for every η ≥ −κ.
+"""What a proof file says of Hellinger's balls around the mean: a price κ and thresholds η, of which
+`region` proves a bound.
 """
 
-from decimal import Context
-
 from drmdp.proof import responses
-from drmdp.proof.witnesses import Witness
-from drmdp_check import __main__ as checker
+from drmdp.proof.witnesses import SetWitness
 from toy_divergence.functions import sums, threshold
 
 
-class Balls(Witness):
+class Balls(SetWitness):
     mean = True
 
-    def told(self, ball):
+    def about(self, ambiguity):
         return {"family": "hellinger"}
 
-    def above(self, ball, rows, weights, radius):
+    def above(self, ambiguity, rows, weights, radius):
         if not radius > 0:
             return {}
         unit = responses.scale(rows)
@@ -34,21 +30,10 @@ class Balls(Witness):
             return total
 
         kappa = responses.bisect(spent, radius, unit)
-        return {"kappa": kappa, "eta": [[kappa * f] for f in (thresholds(kappa) if kappa else [0.0] * len(rows))]}
-
-
-class Region(checker.Divergence):
-    def __init__(self, given, support, number):
-        checker.Region.__init__(self, support, True)
-        self.kind = "burg"  # mass may go where nothing was seen
-
-    def conjugate(self, number, s, y):
-        checker.need(checker.high(s) < 1, "kappa, eta: out of range")
-        return y * (s / (number.one - s))
-
-    def cost(self, number, y, base):
-        both = checker.low(y * base)
-        return y + base - number(2) * (number._bound(Context.sqrt, both, up=False) if both > 0 else number.zero)
+        return {
+            "kappa": kappa,
+            "eta": [[kappa * f] for f in (thresholds(kappa) if kappa else [0.0] * len(rows))],
+        }
 
 
 BALLS = Balls()

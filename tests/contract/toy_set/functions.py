@@ -1,6 +1,8 @@
-"""The rows of contamination, functions of ctypes: a share r of the mass goes to the top, where the stake is 0, so that the value is (1 − r) ŷ·u.
+"""The rows of contamination, functions of ctypes: a share r of the mass goes to the top, where the
+stake is 0, so that the value is (1 − r) ŷ·u.
 
-The cost of a row is the largest share that an entry has lost. y, z and a sum of K are off by `off` ε and K ε, relatively.
+The cost of a row is the largest share that an entry has lost. y, z and a sum of K are off by `off`
+ε and K ε, relatively.
 """
 
 from ctypes import CFUNCTYPE, POINTER, c_double, c_int64
@@ -19,7 +21,9 @@ def row(radius, y, u, K, z, more):
 
 @CFUNCTYPE(c_double, c_double, ROW, ROW, c_int64, c_double)
 def bound(radius, y, u, K, off):
-    return (1.0 - min(radius, 1.0)) * sum(y[j] * u[j] for j in range(K)) * (1.0 - (off + K + 4) * EPS)
+    return (
+        (1.0 - min(radius, 1.0)) * sum(y[j] * u[j] for j in range(K)) * (1.0 - (off + K + 4) * EPS)
+    )
 
 
 @CFUNCTYPE(c_double, ROW, ROW, c_int64, c_double, c_double)

@@ -1,1 +1,0 @@
-"""The slow twin of every operator."""

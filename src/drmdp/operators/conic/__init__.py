@@ -1,0 +1,1 @@
+"""Conic programs of every operator: slow and independent."""

@@ -1,0 +1,1 @@
+"""The probability of reaching a goal, certified from both sides."""

@@ -1,0 +1,1 @@
+"""The terminal and notebooks: progress, Ctrl-C, numbers as text, small tables."""
