@@ -132,7 +132,7 @@ def test_every_verb_takes_every_set(run, folder, text, words):
         json.dumps({str(s): str(model.actions[0]) for s in model.states})
     )
     found = run(f"{VERBS[0]} {text}").stdout
-    assert " ".join(f"Ball {words}".split()) in " ".join(found.split())
+    assert " ".join(f"Set {words}".split()) in " ".join(found.split())
     for verb in VERBS:
         document = json.loads(run(f"{verb} {text} --json").stdout)
         assert document["status"] in ("solved", "finished", "precision_limit")
