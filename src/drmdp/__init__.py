@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from drmdp.model import Model
     from drmdp.model.grid import Grid
     from drmdp.model.stack import stack
-    from drmdp.policies.sensitivity import sensitivity
+    from drmdp.policies.kernel_sensitivity import sensitivity
     from drmdp.policies.sensitivity_result import Sensitivity
     from drmdp.policies.trajectories import Trajectories, simulate
     from drmdp.prox.project import project
@@ -41,7 +41,7 @@ _HOMES = {
     "drmdp.formats": "read write",
     "drmdp.model": "Model",
     "drmdp.model.stack": "stack",
-    "drmdp.policies.sensitivity": "Sensitivity sensitivity",
+    "drmdp.policies.kernel_sensitivity": "Sensitivity sensitivity",
     "drmdp.policies.trajectories": "Trajectories simulate",
     "drmdp.prox.project": "project",
     "drmdp.sets": "Divergence Intervals Reweighting Wasserstein",

@@ -44,7 +44,7 @@ UPWARDS = {
     ("solution.results", "report"),
     ("solution.plan", "report"),
     ("solution.results", "policies.values"),
-    ("solution.results", "policies.prices"),
+    ("solution.results", "policies.radius_prices"),
     ("solution.results", "proof"),
     ("solution.rows", "policies.single_kernels"),
     ("api", "cluster"),

@@ -12,7 +12,7 @@ CHECKER = SOURCE / "drmdp_check" / "__main__.py"  # one file, by design
 MOST_LINES, LONGEST_FILE, TOP = 60, 550, 29
 LONG = {
     "drmdp/api.py:solve": 61,
-    "drmdp/policies/sensitivity.py:sensitivity": 62,
+    "drmdp/policies/kernel_sensitivity.py:sensitivity": 62,
     "drmdp_lab/bench/panels.py:plans": 84,
 }
 """Functions with more lines, and how many they have. This list only gets shorter."""

@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 import drmdp
-from drmdp.criteria.components import StateOptions, end_components
+from drmdp.criteria.end_components import StateOptions, end_components
 from drmdp.layout.layout import lay_out
 from drmdp.sets.confinement import keeps
 

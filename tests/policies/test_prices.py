@@ -7,7 +7,7 @@ import pytest
 
 import doubt
 import drmdp
-from drmdp.policies import prices as prices_module
+from drmdp.policies import radius_prices as prices_module
 from drmdp.solution.results import reached
 
 NAMES = list(doubt.SETS)

@@ -341,7 +341,7 @@ def test_very_many_states_give_the_same(monkeypatch, criterion, rewards):
     )
     policies = {"a": [0] * 8, "b": [1] * 8}
     small = drmdp.sensitivity(model, policies, criterion=criterion)
-    module = sys.modules["drmdp.policies.sensitivity"]
+    module = sys.modules["drmdp.policies.kernel_sensitivity"]
     monkeypatch.setattr(module, "DENSE", 4)
     large = drmdp.sensitivity(model, policies, criterion=criterion)
     assert "only the policies given count" in large.notes[0]

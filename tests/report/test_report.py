@@ -15,7 +15,7 @@ from browser import Visit, chromium
 from drmdp import cli
 from drmdp.cli.report import _levels as levels_of
 from drmdp.report import facts
-from drmdp.report.decision import decide
+from drmdp.report.decision_sentences import decide
 from drmdp.report.lead import trust
 from drmdp.ui.text import amount, column
 

@@ -10,7 +10,7 @@ import drmdp
 from browser import Visit, chromium
 from drmdp import cli
 from drmdp.plot.plans import groups
-from drmdp.report.decision import _joined, decide
+from drmdp.report.decision_sentences import _joined, decide
 from drmdp.report.plan import decisions
 from drmdp.ui.text import amount
 

@@ -7,7 +7,7 @@ import pytest
 
 import drmdp
 from drmdp import instances
-from drmdp.criteria import linear
+from drmdp.criteria import newton_systems
 from drmdp.operators.build import build
 from drmdp.solvers import mean_start
 from drmdp.solvers.mean_start import ROUGH, optimum
@@ -103,11 +103,11 @@ def test_products_solve_what_mixes_fast_and_nothing_else():
         kernel = stay * np.eye(100) + (1 - stay) * rng.dirichlet(np.ones(100), size=100)
         model = drmdp.Model(kernel[:, None], costs=np.zeros((100, 1)), discount=0.999)
         rows, right = problem(model).mean_rows(), rng.normal(size=100)
-        found = linear.relax(
+        found = newton_systems.relax(
             mean_start.compact(rows, np.ones((100, 1))), 0.999, right, ROUGH * (1 - 0.999)
         )
         assert (found is not None) == fast
-        assert (linear.relax(kernel, 0.999, right) is not None) == fast
+        assert (newton_systems.relax(kernel, 0.999, right) is not None) == fast
         if fast:
             left = np.abs(right - (found - 0.999 * kernel @ found)).max()
             assert left <= 1.01 * ROUGH * (1 - 0.999) * np.abs(found).max()
@@ -120,7 +120,7 @@ def test_ties_and_equal_actions_come_to_an_end():
 
 
 def test_who_cuts_it_short_finds_the_newest_point():
-    model = random_model(4, S=linear.SMALL + 1)
+    model = random_model(4, S=newton_systems.SMALL + 1)
     points = []
 
     def checkpoint(value):

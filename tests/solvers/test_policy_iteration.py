@@ -12,7 +12,7 @@ from scipy import sparse
 import drmdp
 from decks import SETS
 from drmdp.certificate import FixedKernel
-from drmdp.criteria import linear
+from drmdp.criteria import newton_systems
 from drmdp.operators.build import build
 from drmdp.operators.nominal import FixedNature
 from drmdp.sets import PAIRS
@@ -146,7 +146,7 @@ def test_small_systems_are_solved_directly(n):
     rng = np.random.default_rng(n)
     chain, right = rng.dirichlet(np.full(n, 0.1), size=n), rng.normal(size=n)
     for discount in (0.0, 0.9, 0.9999):
-        step = linear.solve(chain, discount, right)
+        step = newton_systems.solve(chain, discount, right)
         np.testing.assert_allclose(
             step - discount * chain @ step, right, rtol=0, atol=1e-12 * np.abs(step).max()
         )
@@ -157,7 +157,7 @@ def test_zeros_of_a_system_are_passed_over(kind, monkeypatch):
     """Systems with few entries, or whose chains mix fast, are not handed to LAPACK; others are, and
     either way the answer is the same.
     """
-    n, rng = linear.SMALL + 50, np.random.default_rng(0)
+    n, rng = newton_systems.SMALL + 50, np.random.default_rng(0)
     chain = np.zeros((n, n))
     if kind in ("full", "slow"):
         chain = rng.dirichlet(np.ones(n), size=n)
@@ -172,7 +172,7 @@ def test_zeros_of_a_system_are_passed_over(kind, monkeypatch):
     monkeypatch.setattr(np.linalg, "solve", lambda *system: (asked.append(1), solve(*system))[1])
     for discount in (0.0, 0.9, 0.9999):
         asked.clear()
-        step = linear.solve(chain, discount, right)
+        step = newton_systems.solve(chain, discount, right)
         np.testing.assert_allclose(
             step - discount * chain @ step, right, rtol=0, atol=1e-11 * np.abs(step).max()
         )
@@ -190,9 +190,9 @@ def test_large_systems_are_solved_by_products_alone():
 
     for discount in (0.5, 0.99, 0.9999):
         wanted = np.linalg.solve(np.eye(50) - discount * chain, right)
-        error = linear.solve(Product(), discount, right) - wanted
+        error = newton_systems.solve(Product(), discount, right) - wanted
         residual = error - discount * chain @ error
-        assert np.linalg.norm(residual) <= 1.01 * linear.LOOSE * np.linalg.norm(right)
+        assert np.linalg.norm(residual) <= 1.01 * newton_systems.LOOSE * np.linalg.norm(right)
 
 
 def stock(n_states, discount):
@@ -238,7 +238,7 @@ def test_systems_take_few_products(monkeypatch):
     """
     model = drmdp.instances.garnet(2500, 4, 8, seed=0, discount=0.95, sparse=True)
     model = drmdp.instances.perturb(model, 5, seed=0, same_support=True)
-    solve, taken = linear.solve, []
+    solve, taken = newton_systems.solve, []
 
     def counted(chain, *others):
         chain = Counted(chain)
@@ -246,11 +246,11 @@ def test_systems_take_few_products(monkeypatch):
         taken.append(chain.products)
         return step
 
-    monkeypatch.setattr(linear, "solve", counted)
+    monkeypatch.setattr(newton_systems, "solve", counted)
     found = drmdp.solve(model, drmdp.Wasserstein(0.1), rtol=1e-3, threads=1)
     assert found.status == "solved"
     assert sum(taken) <= 60
-    assert max(taken) <= 1 + 2 * 2 * linear.FEW
+    assert max(taken) <= 1 + 2 * 2 * newton_systems.FEW
 
 
 def test_the_start_of_a_large_model_is_neither_exact_nor_proved(monkeypatch):
@@ -264,7 +264,7 @@ def test_the_start_of_a_large_model_is_neither_exact_nor_proved(monkeypatch):
 def test_a_breakdown_is_taken_over():
     """A rotation by a quarter turn: the shadow residual is orthogonal to its image at once."""
     turn = np.array([[0.0, -1.0], [1.0, 0.0]])
-    step, rest, far = linear.bicgstab(lambda z: turn @ z, np.array([1.0, 0.0]), 1.0)
+    step, rest, far = newton_systems.bicgstab(lambda z: turn @ z, np.array([1.0, 0.0]), 1.0)
     assert np.linalg.norm(rest) == far >= 1
     np.testing.assert_allclose(step, 0)
 
@@ -281,10 +281,10 @@ def test_what_a_breakdown_leaves_is_solved_by_another_method(monkeypatch):
             np.linalg.norm(left - apply(half)),
         ),  # on the way
     ):
-        monkeypatch.setattr(linear, "bicgstab", broken)
-        step = linear.solve(chain, 0.9, right)
+        monkeypatch.setattr(newton_systems, "bicgstab", broken)
+        step = newton_systems.solve(chain, 0.9, right)
         residual = np.linalg.norm(step - 0.9 * chain @ step - right)
-        assert residual <= 1.01 * linear.LOOSE * np.linalg.norm(right)
+        assert residual <= 1.01 * newton_systems.LOOSE * np.linalg.norm(right)
 
 
 def test_the_chain_of_a_sparse_kernel_follows_the_policy():
@@ -334,8 +334,8 @@ def test_a_plain_step_is_taken_where_it_is_sure_to_do(monkeypatch):
     ambiguity = drmdp.Wasserstein(0.2)
     first = drmdp.solve(model, ambiguity, max_iters=0)
     asked, watched = [], {"callback": lambda record: None}  # or systems are solved in compiled code
-    solve = linear.solve
-    monkeypatch.setattr(linear, "solve", lambda *args: asked.append(1) or solve(*args))
+    solve = newton_systems.solve
+    monkeypatch.setattr(newton_systems, "solve", lambda *args: asked.append(1) or solve(*args))
     near = drmdp.solve(model, ambiguity, tol=first.gap / 5, **watched)
     assert (near.status, near.n_iters, len(asked)) == ("solved", 1, 0)
     assert drmdp.solve(model, ambiguity, tol=first.gap / 1000, **watched).status == "solved"

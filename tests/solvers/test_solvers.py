@@ -17,7 +17,7 @@ import cases
 import drmdp
 from drmdp import instances
 from drmdp.core.tolerance import Tolerance
-from drmdp.criteria import linear
+from drmdp.criteria import newton_systems
 from drmdp.operators import operator as operators
 from drmdp.operators.conic.operator import ConicOperator
 from drmdp.operators.exact import ExactOperator
@@ -542,9 +542,9 @@ def test_sparse_chains_are_solved_well_enough_also_with_terminal_states(discount
         "level": 1 + 1e-3 * rng.standard_normal(30),
     }[right]
     r[:3] = 0
-    exact = linear.solve(chain, discount, r)
+    exact = newton_systems.solve(chain, discount, r)
     assert np.allclose(exact - discount * chain @ exact, r)
-    found = linear.solve(sparse.csr_array(chain), discount, r)
+    found = newton_systems.solve(sparse.csr_array(chain), discount, r)
     assert np.abs(found - discount * chain @ found - r).max() <= 1e-2 * np.abs(r).max()
 
 
@@ -568,7 +568,7 @@ def test_newton_leaves_terminal_states_at_zero_even_if_systems_are_solved_roughl
     own = Problem(NominalOperator(model, model.mean_kernel))
     there = MethodState(np.zeros(9), own.sweep(np.zeros(9)))
     monkeypatch.setattr(operators, "DENSE", 0)
-    assert linear.solve(there.update.chain, 0.3, there.residual)[0] != 0
+    assert newton_systems.solve(there.update.chain, 0.3, there.residual)[0] != 0
     assert policy_iteration.newton(own, there.value, there.update)[0] == 0
 
 

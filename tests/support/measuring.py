@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 import drmdp
-from drmdp.policies.prices import responses
+from drmdp.policies.radius_prices import responses
 
 FIRST, BATCH, TOP, ROUNDS = 20, 60, 3, 20
 RULES = ("uniform", "visits", "gain")

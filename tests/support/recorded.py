@@ -116,14 +116,14 @@ def chains():
     """Systems of all sizes, laws of events, and lists of distances."""
     import drmdp
     from drmdp.core import vectors
-    from drmdp.criteria import linear
+    from drmdp.criteria import newton_systems
     from drmdp.operators.nominal import MeanLawOperator
 
     for size in (12, 90):
         model = drmdp.instances.perturb(drmdp.instances.garnet(size, 2), 2)
         drmdp.solve(model, drmdp.Wasserstein(0))
     drmdp.solve(drmdp.instances.machine(90, discount=0.999), drmdp.Wasserstein(0))
-    linear.direct(0.9 * np.eye(90) + 0.1 * np.eye(90, k=1), 0.9, np.arange(90.0))
+    newton_systems.direct(0.9 * np.eye(90) + 0.1 * np.eye(90, k=1), 0.9, np.arange(90.0))
     laws = np.random.default_rng(0).dirichlet(np.ones(7), 3)
     stock = drmdp.Model.from_events(
         40,

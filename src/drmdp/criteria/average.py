@@ -33,7 +33,7 @@ from scipy import sparse
 
 from drmdp._typing import Array
 from drmdp.core.levels import EPS
-from drmdp.criteria import linear
+from drmdp.criteria import newton_systems
 from drmdp.criteria.base import Criterion
 from drmdp.model import Model
 from drmdp.operators.operator import Update
@@ -97,7 +97,7 @@ class Average(Criterion):
         update, again = side.update, returned(side.update.chain)
         lasts = (update.policy * self._model.sojourn).sum(axis=1)
         self.again = self.again if again is None else again
-        found = linear.arriving(update.chain, [update.residual, lasts], self.again)
+        found = newton_systems.arriving(update.chain, [update.residual, lasts], self.again)
         if found is not None:
             rate = self.rate + float(found[0][self.again] / found[1][self.again])
             if within[0] <= rate <= within[1]:
@@ -109,7 +109,7 @@ class Average(Criterion):
         problem.checkpoint()
         residual, chain, one, again = update.residual, update.chain, np.ones(value.size), self.again
         for _ in range(TRIES):
-            found = linear.arriving(chain, [residual, one], again)
+            found = newton_systems.arriving(chain, [residual, one], again)
             if found is None:
                 if (other := returned(chain)) in (None, again):
                     break
@@ -127,7 +127,9 @@ class Average(Criterion):
         self._apart += 1
         if self._apart > PATIENCE:  # gains differ
             self.over = Status.precision_limit
-        part = linear.solve(chain, SOON, residual - float(residual.mean()), problem.checkpoint)
+        part = newton_systems.solve(
+            chain, SOON, residual - float(residual.mean()), problem.checkpoint
+        )
         return part - float((value + part).mean())
 
     def start(self, problem: Any) -> Array | None:
@@ -151,7 +153,9 @@ def returned(chain: Any) -> int | None:
     """A state of the only closed class of a chain; None if there are several."""
     from scipy.sparse.csgraph import connected_components  # takes a tenth of a second
 
-    graph = sparse.coo_array(chain if isinstance(chain, np.ndarray) else linear.matrix_of(chain))
+    graph = sparse.coo_array(
+        chain if isinstance(chain, np.ndarray) else newton_systems.matrix_of(chain)
+    )
     count, label = connected_components(graph, connection="strong")
     leaves = (label[graph.row] != label[graph.col]) & (graph.data > 0)
     closed = np.setdiff1d(np.arange(count), label[graph.row[leaves]])

@@ -19,7 +19,7 @@ from drmdp._typing import Array, BoolArray
 from drmdp.certificate.dense import Bounds
 from drmdp.core.levels import EPS, ended
 from drmdp.core.vectors import ResidualStats, by_state, ends
-from drmdp.criteria import linear
+from drmdp.criteria import newton_systems
 from drmdp.criteria.base import Criterion
 from drmdp.model import Model
 from drmdp.operators.operator import Update
@@ -48,8 +48,8 @@ class Discounted(Criterion):
 
     def direction(self, problem: Any, value: Array, update: Update) -> Array:
         """(I − λP)⁻¹ (F(v) − v)."""
-        chain, discount = linear.chain_of(self._model, update), self._model.discount
-        return linear.solve(chain, discount, update.residual, problem.checkpoint)
+        chain, discount = newton_systems.chain_of(self._model, update), self._model.discount
+        return newton_systems.solve(chain, discount, update.residual, problem.checkpoint)
 
     def one_step_does(self, seen: ResidualStats, goal: float) -> bool:
         """Spans of residuals shrink by λ, so the gap of v ← F(v) is at most (off + λ²

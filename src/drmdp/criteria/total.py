@@ -32,9 +32,9 @@ from scipy import sparse
 
 from drmdp._typing import Array
 from drmdp.core.levels import EPS, beyond, ended
-from drmdp.criteria import linear
+from drmdp.criteria import newton_systems
 from drmdp.criteria.base import Criterion, Sides
-from drmdp.criteria.components import backward_graph
+from drmdp.criteria.end_components import backward_graph
 from drmdp.model import Model
 from drmdp.operators.operator import Update
 from drmdp.solution import Status
@@ -108,15 +108,15 @@ class Total(Criterion):
         the one where they cost ε less.
         """
         problem.checkpoint()
-        live, chain = self._live.astype(float), linear.chain_of(self._model, update)
+        live, chain = self._live.astype(float), newton_systems.chain_of(self._model, update)
         right = update.residual * live
-        found = linear.arriving(chain, [right, live])
+        found = newton_systems.arriving(chain, [right, live])
         if found is None or not ((found[1] >= 0.5) | ~self._live).all() or self._endless(found[1]):
             self._lost += 1
             if self._lost > PATIENCE or self._tries:
                 self.over = Status.precision_limit if self._tries else Status.unbounded
             rate, right = 1 - 10.0 ** -(2 + self._lost), right + self._raised * live
-            return linear.solve(chain, rate, right, problem.checkpoint)
+            return newton_systems.solve(chain, rate, right, problem.checkpoint)
         step, steps = found
         longest = self._learn(steps)
         self._lost = 0
@@ -164,8 +164,8 @@ class Total(Criterion):
         update = nominal.evaluate(value, policy)
         for _ in range(ROUNDS):
             problem.checkpoint()
-            chain, right = linear.chain_of(self._model, update), update.residual * live
-            found = linear.arriving(chain, [right + self._raised * live, live])
+            chain, right = newton_systems.chain_of(self._model, update), update.residual * live
+            found = newton_systems.arriving(chain, [right + self._raised * live, live])
             if found is None or found[1].min(initial=0.0) < 0 or self._endless(found[1]):
                 break
             value = value + found[0]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import BoolArray
-from drmdp.criteria.components import StateOptions
+from drmdp.criteria.end_components import StateOptions
 from drmdp.layout.layout import lay_out
 from drmdp.model import Model
 from drmdp.sets import AmbiguitySet

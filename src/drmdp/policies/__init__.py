@@ -1,7 +1,7 @@
 """Understand a policy: its values, its rounding, its alternatives, and what nature did to it."""
 
 from drmdp.policies.actions import ActionLosses, Rounded, deterministic, near_optimal
-from drmdp.policies.outcomes import CostEffectiveness, cost_effectiveness
+from drmdp.policies.cost_effectiveness import CostEffectiveness, cost_effectiveness
 from drmdp.policies.values import Bent, Values, bent, most_visited, under, values, visits
 
 __all__ = ["ActionLosses", "Bent", "CostEffectiveness", "Rounded", "Values"]

@@ -20,7 +20,7 @@ from drmdp._typing import Array, ArrayLike
 from drmdp.core.compact import DENSE, MeanKernel
 from drmdp.core.levels import ended
 from drmdp.core.validation import kernel_number, numbers
-from drmdp.criteria import criterion_of, linear, near
+from drmdp.criteria import criterion_of, near, newton_systems
 from drmdp.errors import InputError, first_place, shown
 from drmdp.model import Model, changed
 from drmdp.model.events import EventModel
@@ -190,7 +190,7 @@ def values(
         else:
             costs = ended(model, (policy * expected_costs(model, matrix)).sum(axis=1))
             costs, discount = (PATIENT * costs, 1 - PATIENT) if endless else (costs, model.discount)
-            out[k] = linear.solve(dense(chain(policy * share, matrix)), discount, costs)
+            out[k] = newton_systems.solve(dense(chain(policy * share, matrix)), discount, costs)
     return -out if model.maximise else out
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from drmdp import policies
 from drmdp._typing import Array
-from drmdp.report.decision import SURE, Decision, decide, spans
+from drmdp.report.decision_sentences import SURE, Decision, decide, spans
 from drmdp.report.facts import Subject
 from drmdp.report.worth import paragraphs
 from drmdp.sets import AmbiguitySet

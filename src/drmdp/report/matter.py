@@ -16,7 +16,7 @@ import numpy as np
 from drmdp import plot
 from drmdp.core.compact import DENSE
 from drmdp.errors import InputError
-from drmdp.policies.sensitivity import sensitivity
+from drmdp.policies.kernel_sensitivity import sensitivity
 from drmdp.radius import measure_next
 from drmdp.report.facts import in_unit, table
 from drmdp.report.lead import alike

@@ -21,7 +21,7 @@ from drmdp.plot.plans import groups
 from drmdp.policies import fixed_kernel as fixed
 from drmdp.policies.single_kernels import Singles, plan_singles
 from drmdp.report import page
-from drmdp.report.decision import SURE, decide
+from drmdp.report.decision_sentences import SURE, decide
 from drmdp.report.facts import MAPPED, first_visited, in_unit, left_out, table
 from drmdp.report.lead import against, assumed, trust, within
 from drmdp.report.matter import matter

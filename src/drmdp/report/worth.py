@@ -17,7 +17,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.model.events import EventModel
 from drmdp.policies.single_kernels import Singles, noun_of
-from drmdp.report.decision import named
+from drmdp.report.decision_sentences import named
 from drmdp.solution.rows import FEW, few_rows, in_words
 from drmdp.ui.text import amount, count, discount
 

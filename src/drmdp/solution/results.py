@@ -173,9 +173,9 @@ class Certified:
         Of a plan it is by stage, (T, S) or (T, S, A), and takes two sweeps for each; the sum over
         the stages is the price of a radius that all of them share.
         """
-        from drmdp.policies import prices
+        from drmdp.policies import radius_prices
 
-        return prices.priced(self)
+        return radius_prices.priced(self)
 
     @cached_property
     def prices_less(self) -> Array:
@@ -185,9 +185,9 @@ class Certified:
         answer or the policy turns at this radius. Infinite at radius 0, which cannot be less, where
         more doubt would cost something.
         """
-        from drmdp.policies import prices
+        from drmdp.policies import radius_prices
 
-        return prices.less(self)
+        return radius_prices.less(self)
 
     # ------------------------------------------------------------------ files
 

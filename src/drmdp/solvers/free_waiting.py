@@ -16,7 +16,7 @@ from drmdp._typing import Array, BoolArray, IntArray
 from drmdp.certificate import FixedKernel, plateau
 from drmdp.certificate.dense import TINY
 from drmdp.core.levels import EPS
-from drmdp.criteria.components import StateOptions, end_components
+from drmdp.criteria.end_components import StateOptions, end_components
 from drmdp.model import changed
 from drmdp.operators.operator import Update
 from drmdp.solution import Status

@@ -4,7 +4,7 @@ it, of a model of moderate size.
 Policy iteration on the rows ȳ of the mean kernel as they are stored. In a round one pass over the
 rows gives the best actions x and the residual r = F(v) − v, and the system (I − λP) δ = r of their
 chain, P_s = Σ_a x_a ȳ_sa, is solved by a few products with the rows themselves where the chain
-mixes fast, else directly (`drmdp.criteria.linear`). Products stop at a rough δ: most rounds change
+mixes fast, else directly (`drmdp.criteria.newton_systems`). Products stop at a rough δ: most rounds change
 the actions, and the last ones correct each other. It ends when |r| ≤ (1−λ) tol, so that |v − v*| ≤
 tol, or when the actions stay and the residual does not shrink.
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from drmdp._typing import Array
 from drmdp.core.compact import CompactRows, listed_rows
-from drmdp.criteria import linear
+from drmdp.criteria import newton_systems
 
 ROUNDS = 100
 ROUGH = 1e-5
@@ -103,8 +103,8 @@ def least_costs(rows: MeanRows) -> Array:
 
 
 def _solve(chain: CompactRows, discount: float, right: Array) -> Array:
-    if right.size > linear.SMALL:
-        solution = linear.relax(chain, discount, right, ROUGH * (1 - discount))
+    if right.size > newton_systems.SMALL:
+        solution = newton_systems.relax(chain, discount, right, ROUGH * (1 - discount))
         if solution is not None:
             return solution
-    return linear.direct(chain.dense(), discount, right)
+    return newton_systems.direct(chain.dense(), discount, right)

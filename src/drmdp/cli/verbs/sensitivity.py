@@ -48,8 +48,8 @@ def sensitivity(asked: Any) -> None:
     files. Without POLICY, what is best for the mean kernel is judged.
     """
     from drmdp import formats
-    from drmdp.policies.sensitivity import ALONE
-    from drmdp.policies.sensitivity import sensitivity as judged
+    from drmdp.policies.kernel_sensitivity import ALONE
+    from drmdp.policies.kernel_sensitivity import sensitivity as judged
 
     out, files = asked.out, asked.policy_paths
     if out is not None:

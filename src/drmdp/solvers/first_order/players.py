@@ -55,7 +55,7 @@ from drmdp import _native
 from drmdp._typing import Array
 from drmdp.core import threads as workers
 from drmdp.core.storage import over_rows
-from drmdp.criteria import linear
+from drmdp.criteria import newton_systems
 from drmdp.layout.event_layout import work
 from drmdp.layout.layout import Layout
 from drmdp.prox.registry import Push, cold_memory, family_of, project_on_simplex, project_states
@@ -172,7 +172,9 @@ class PlayerTuple:
         known = np.where(far < (1 - REACHED) * layout.radius, nature, 0.0)
         parts = layout.indptr, layout.indices, self.mean, layout.costs, layout.available
         chain = compact(MeanRows(*parts, layout.discount), self.policy)
-        *_, (total, _) = linear.relaxing(chain, layout.discount, policy + known, FORECAST + 1)
+        *_, (total, _) = newton_systems.relaxing(
+            chain, layout.discount, policy + known, FORECAST + 1
+        )
         return np.where(layout.available.any(axis=1), total, 0.0)
 
     def _regrets(self) -> tuple[Array, Array, Array]:

@@ -36,8 +36,8 @@ from drmdp.core.cached import cached_property
 from drmdp.core.compact import DENSE, CompactRows, rows_of
 from drmdp.core.levels import EPS, beyond
 from drmdp.core.storage import kernel_entries, row_entries
-from drmdp.criteria import linear
-from drmdp.criteria.components import StateOptions, end_components, graph_of
+from drmdp.criteria import newton_systems
+from drmdp.criteria.end_components import StateOptions, end_components, graph_of
 from drmdp.layout.layout import lay_out, lay_out_all
 from drmdp.model import Model
 from drmdp.sets.confinement import keeps
@@ -165,16 +165,16 @@ def entries(chain: Any) -> Any:
     """All entries of a chain, or of other rows: an array or a sparse matrix."""
     if not isinstance(chain, CompactRows):
         return chain
-    return chain.dense() if chain.prefix_ptr[-1] else linear.matrix_of(chain)
+    return chain.dense() if chain.prefix_ptr[-1] else newton_systems.matrix_of(chain)
 
 
-def solved(chain: Any, *rights: Array, left: float = linear.LEFT) -> list[Array]:
+def solved(chain: Any, *rights: Array, left: float = newton_systems.LEFT) -> list[Array]:
     """(I − P)⁻¹ r for several r; what is not a number says that it failed."""
     matrix, n = sparse.csr_array(chain), rights[0].size
     if n <= PLAIN:
         plain = matrix.toarray()
-        return [linear.solve(plain, NEVER, right) for right in rights]
-    steps = linear.arriving(rows_of(NEVER * matrix), rights, left=left)
+        return [newton_systems.solve(plain, NEVER, right) for right in rights]
+    steps = newton_systems.arriving(rows_of(NEVER * matrix), rights, left=left)
     return [np.full(n, np.nan)] * len(rights) if steps is None else steps
 
 

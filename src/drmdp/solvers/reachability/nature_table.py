@@ -22,7 +22,7 @@ from drmdp.certificate.native import fill_rows
 from drmdp.core.compact import DENSE, CompactRows
 from drmdp.core.levels import EPS
 from drmdp.core.storage import entry_keys
-from drmdp.criteria import linear
+from drmdp.criteria import newton_systems
 from drmdp.layout.layout import in_force, lay_out
 from drmdp.operators.build import build
 from drmdp.sets.reweighting import Reweighting
@@ -117,7 +117,7 @@ def _listed(layout: Any, rows: CompactRows) -> Array:
     if rows.prefix_ptr[-1]:
         found = rows.dense().ravel()[places]
     else:
-        matrix = linear.matrix_of(rows)
+        matrix = newton_systems.matrix_of(rows)
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         found = np.zeros(layout.indices.size)

@@ -29,7 +29,7 @@ from drmdp._typing import Array, BoolArray
 from drmdp.certificate.dense import Bounds
 from drmdp.core.compact import DENSE
 from drmdp.core.levels import ended
-from drmdp.criteria.components import backward_graph
+from drmdp.criteria.end_components import backward_graph
 from drmdp.operators.operator import Update
 from drmdp.solvers.problem import MethodState, Problem, Verdict
 from drmdp.solvers.reachability import far_side

@@ -31,7 +31,7 @@ from drmdp._typing import Array
 from drmdp.core import levels
 from drmdp.core.compact import MeanKernel, rows_of
 from drmdp.core.signs import inward, outward
-from drmdp.criteria import linear
+from drmdp.criteria import newton_systems
 from drmdp.errors import InputError
 from drmdp.io.files import require
 from drmdp.model import Model
@@ -118,7 +118,7 @@ class Response:
             require(16.0 * S * S, f"transitions between {S:,} states")
             matrix = sparse.csr_array(chain.dense())
         else:
-            matrix = linear.matrix_of(chain)
+            matrix = newton_systems.matrix_of(chain)
         return rows_of(sparse.csr_array((sparse.diags_array(scale) @ matrix).T))
 
 
@@ -177,7 +177,7 @@ def _visits(onward: Any, discount: float, start: Array) -> Array:
     """(I − λ Pᵀ)⁻¹ μ, corrected until nothing is left."""
     total, residual, before = np.zeros(start.size), np.asarray(start), np.inf
     for _ in range(ROUNDS):
-        total = total + linear.solve(onward, discount, residual)
+        total = total + newton_systems.solve(onward, discount, residual)
         residual = start - total + discount * (onward @ total)
         size = float(np.abs(residual).sum())
         if not EXACT < size < before / 2:
