@@ -45,7 +45,7 @@ FREE, ACCEPT, PLAIN, LONGEST = 6, 0.7, 6, 400
 """Newton points that are kept whatever they show, what the next ones must come down to, plain steps
 between them in large models, or where they do not, and how many there may be."""
 TINY, LOOSEST = 1e-13, 0.1
-"""The least ε; a goal that is larger is this."""
+"""The least ε, if proofs allow it; a goal that is larger is this."""
 Found = Generator[MethodState, None, MethodState | None]
 """Sweeps, and the one that was looked for."""
 
@@ -104,6 +104,7 @@ class Course:
         self.side = 1.0 if self.maximise else -1.0  # of ε
         self.policy: Any = problem.policy  # the last that made progress
         self.box = problem.criterion.range
+        self.floor = TINY  # the least ε that proofs tell from 0
         self.goal = np.asarray(self.model.ends != 0)  # where the process ends at a value
         mean = self.model.mean_matrix()[0]
         self.distance = steps_to(mean, self.goal)
@@ -114,7 +115,7 @@ class Course:
         v, w = self._start()
         goal, last, eps = min(self.problem.goal, LOOSEST), np.inf, np.inf
         for k in range(TRIES):
-            eps = max(min(goal / (8 * w), eps / 2), TINY)
+            eps = max(min(goal / (8 * w), eps / 2), self.floor)
             self.problem.criterion.share = 1 / (16 * w)
             near = yield from self._near(v, eps)
             if near is None:
@@ -122,12 +123,14 @@ class Course:
                     yield MethodState(v, None).swept(self.problem)
                 return
             v, w = near.value, self._time(near)
-            if eps * w > goal / 2 and eps > TINY and k < TRIES - 1:  # longer than it seemed
+            longer = eps * w > goal / 2 and eps > self.floor  # than it seemed
+            if (longer or eps < self.floor) and k < TRIES - 1:
                 continue
             far = yield from self._far(near, eps)
-            yield near  # which of the bounds from this side is the best is known now
+            if eps >= self.floor:
+                yield near  # which of the bounds from this side is the best is known now
             gap = float(np.abs(np.abs(far) - np.abs(v)).max())
-            if gap <= goal or gap > 0.9 * last or eps <= TINY:
+            if gap <= goal or gap > 0.9 * last or eps <= self.floor:
                 return
             last, eps = gap, eps * min(goal / gap, 1.0)
 
@@ -167,7 +170,7 @@ class Course:
         state, fits = self._newton(v, eps, rate, 4 * eps, given)
         if fits or given is not None or self.helps:
             if fits:
-                yield state
+                yield from self._provable(state)
             return state if fits else None
         for _ in range(POLICIES):
             found, fits = self._newton(v, eps, rate, 4 * eps, self.policy)
@@ -175,7 +178,7 @@ class Course:
                 break
             v, update = found.value, self.problem.sweep(found.value)
             last = better = MethodState(v, update)
-            yield better
+            yield from self._provable(better)
             if self.maximise:  # of the policy only the worst case is known, not what others can do
                 assert found.update is not None
                 last = MethodState(v, replace(found.update, lower_step=update.lower_step))
@@ -186,6 +189,18 @@ class Course:
         if last is not None:
             yield last
         return last
+
+    def _provable(self, near: MethodState) -> Iterator[MethodState]:
+        """A sweep that bounds from the near side, if its proof does; else the floor rises."""
+        problem, update = self.problem, near.update
+        assert update is not None
+        sure = problem.prove(near.value, update, problem.policy is not None)
+        if problem.criterion.bounds(near.value, sure)[self.maximise] is not None:
+            yield near
+            return
+        step = sure.upper_step if self.maximise else sure.lower_step
+        width = np.abs(step - near.residual)[self.live & (near.value != 0)]
+        self.floor = max(self.floor, 4 * float(width.max(initial=0.0)))
 
     def _newton(
         self, v: Array, eps: float, rate: float, near: float, policy: Array | None, box: Any = None
