@@ -11,16 +11,7 @@ from typing import Any
 import click
 
 from drmdp.cli import option_groups as groups
-from drmdp.cli.option_groups import (
-    About,
-    GroupedCommand,
-    Registered,
-    choice,
-    flag,
-    made,
-    option,
-    options,
-)
+from drmdp.cli.option_groups import About, GroupedCommand, choice, flag, one_of, option, options
 from drmdp.cli.screen import say
 from drmdp.errors import InputError
 from drmdp.ui import progress
@@ -59,7 +50,7 @@ SET_OPTIONS = options(
         "reweight-kl, -burg, -chi2, -tv, -cvar or -any, other weights for the kernels; "
         "intervals; or counts, what a log suggests.",
         "--set",
-        type=Registered("drmdp.sets.registry:MAKERS", last="counts"),
+        type=groups.Registered("drmdp.sets.registry:MAKERS", last="counts"),
         metavar="SET",
         default="wasserstein",
     ),
@@ -95,10 +86,9 @@ SET_OPTIONS = options(
     lower="For --set intervals: .npy file of the smallest probabilities, (S, A, S); else an "
     "envelope.",
     upper="For --set intervals: the same for the largest probabilities.",
-    nature=option(
+    nature=one_of(
         "Who plays nature: an adversary, for the worst case, or a friend, for the best.",
-        type=choice("adversarial", "cooperative"),
-        default="adversarial",
+        ("adversarial", "cooperative"),
     ),
 )
 ACCURACY_OPTIONS = options(
@@ -152,7 +142,7 @@ def command(
     shared = [OPTIONS[each] if isinstance(each, str) else each for each in params]
     for name, about in own.items():
         told = isinstance(about, str) and name in OPTIONS
-        shared.append(OPTIONS[name].told(str(about)) if told else made(name, about))
+        shared.append(OPTIONS[name].told(str(about)) if told else groups.made(name, about))
 
     def decorate(function: Callable[[Any], int | None]) -> GroupedCommand:
         def callback(**given: Any) -> int | None:

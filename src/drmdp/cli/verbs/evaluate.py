@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from drmdp.cli.methods import METHOD_OPTIONS
 from drmdp.cli.option_groups import PROBLEM, choice, option
-from drmdp.cli.options import (
-    BALL,
-    CRITERIA,
-    LIMITS,
-    MODELS,
-    POLICY,
-    command,
-    exit_code,
-)
+from drmdp.cli.options import BALL, CRITERIA, LIMITS, MODELS, POLICY, command, exit_code
 from drmdp.cli.plans import document, print_plan, read_stages
 from drmdp.cli.policy_file import read_policy
 from drmdp.cli.sets import set_of
