@@ -312,7 +312,9 @@ def test_a_price_is_that_of_two_sweeps_and_one_linear_system(monkeypatch):
                 exact.ExactOperator, "_sweep", counted("sweeps", exact.ExactOperator._sweep)
             )
             patch.setattr(
-                prices_module.newton_systems, "solve", counted("systems", prices_module.newton_systems.solve)
+                prices_module.newton_systems,
+                "solve",
+                counted("systems", prices_module.newton_systems.solve),
             )
             prices = solution.prices
             assert made == {"sweeps": 2, "systems": 1}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,10 +12,8 @@ from drmdp.errors import InputError
 from drmdp.io.archives import Field, read_array
 from drmdp.io.files import naming
 from drmdp.model import Model, changed
+from drmdp.sets import AmbiguitySet
 from drmdp.ui.text import START
-
-if TYPE_CHECKING:
-    from drmdp.sets import AmbiguitySet
 
 COUNTS = "counts"
 """The set that `drmdp.Divergence.from_counts` makes of a model that has counts."""

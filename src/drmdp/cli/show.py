@@ -63,12 +63,7 @@ def named(model: Model, ambiguity: AmbiguitySet) -> dict[str, Any]:
     """
     names = {name: list(getattr(model, name)) for name in ("states", "actions", "kernel_names")}
     rows = {} if model.pair_counts is None else {"rows": model.pair_counts}
-    return {**names, **rows, "notes": said(model, ambiguity), "fingerprint": model.fingerprint}
-
-
-def said(model: Model, ambiguity: AmbiguitySet) -> list[str]:
-    """Notes of a model, and what there is to say of the ball around it."""
-    return list(ambiguity.notes(model))
+    return {**names, **rows, "notes": ambiguity.notes(model), "fingerprint": model.fingerprint}
 
 
 def sizes(model: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from drmdp.cli.methods import METHOD_OPTIONS
 from drmdp.cli.option_groups import PROBLEM, choice, option
@@ -10,13 +10,11 @@ from drmdp.cli.options import BALL, CRITERIA, LIMITS, MODELS, POLICY, command, e
 from drmdp.cli.plans import document, print_plan, read_stages
 from drmdp.cli.policy_file import read_policy
 from drmdp.cli.sets import set_of
-from drmdp.cli.show import fields, named, print_json, print_summary, said, worst
+from drmdp.cli.show import fields, named, print_json, print_summary, worst
 from drmdp.cli.verbs.reach import QUESTION, read_question
 from drmdp.errors import InputError
-
-if TYPE_CHECKING:
-    from drmdp.model import Model
-    from drmdp.sets import AmbiguitySet
+from drmdp.model import Model
+from drmdp.sets import AmbiguitySet
 
 
 @command(
@@ -77,7 +75,7 @@ def evaluate(asked: Any) -> int:
     mean = float(model.initial @ result.value)
     problem = played if question else posed(model, result.criterion)
     alone = single_kernels.remarks(problem, ambiguity, played.policy(policy), mean)
-    notes = [*said(model, ambiguity), *alone]
+    notes = [*ambiguity.notes(model), *alone]
     answer = (
         {"answer": answer_of(played, question["avoid"], ambiguity, result.value)}
         if question
