@@ -10,7 +10,7 @@ import click
 
 from drmdp.cli import option_groups as groups
 from drmdp.cli.option_groups import choice, integer, number, one_of, option, options, repeated
-from drmdp.cli.show import fields, print_table
+from drmdp.cli.show import fields, print_lines, print_table
 from drmdp.ui.text import count
 
 if TYPE_CHECKING:
@@ -158,9 +158,12 @@ def _pair(option: str, text: str) -> tuple[str, str]:
     return old.strip(), new.strip()
 
 
-def print_kernels(summary: Summary) -> None:
-    """Print how much data each kernel has."""
+def print_log(summary: Summary, **other: str) -> None:
+    """Print the summary, with `other` lines, and how much data each of several kernels has."""
+    print_lines(summary_lines(summary) | other)
     rows, total = [], len(summary.kernels)
+    if total < 2:
+        return
     for i, label in enumerate(summary.kernels[:ROWS]):
         seen = "" if summary.kernel_transitions is None else f"{summary.kernel_transitions[i]:,}"
         made = f"{summary.kernel_pairs[i]:,}", f"{summary.kernel_assumed[i]:,}"

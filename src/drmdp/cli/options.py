@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,9 +21,7 @@ FAULT, BAD_INPUT, LIMIT, WARNED, INTERRUPTED = 1, 2, 3, 4, 130
 CRITERIA = ("discounted", "total", "average")
 
 
-def asked_back(
-    context: click.Context, option: click.Parameter, value: float | None
-) -> float | None:
+def asked_back(context: Any, option: Any, value: float | None) -> float | None:
     """Say what a low discount means; a rate of interest may be meant."""
     from drmdp.core.validation import low_discount
 
@@ -169,6 +167,13 @@ def remember(result: Any) -> None:
             is_path = isinstance(value, str) and os.path.isabs(value)
             options[name] = Path(value).name if is_path else value
     result.settings["command"] = {"verb": context.info_name, "options": options}
+
+
+def refuse(asked: Any, names: Iterable[str], why: str) -> None:
+    """Refuse options that were given where they do not apply."""
+    for name in names:
+        if (value := getattr(asked, name)) is not None and value is not False and value != ():
+            raise InputError(f"--{name.replace('_', '-')}: {why}")
 
 
 def exit_code(result: Any, is_reached: bool | None = None) -> int:

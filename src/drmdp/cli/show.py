@@ -76,6 +76,14 @@ def sizes(model: Any) -> dict[str, Any]:
     return {**numbers, "sparse": head.is_sparse, **lists, "fingerprint": model.fingerprint}
 
 
+def print_written(model: Any, path: str, as_json: bool) -> None:
+    """Print what a model is, and where it was written."""
+    if as_json:
+        print_json({"path": path, **sizes(model)})
+    else:
+        say(f"{model!r}\nwritten to {path}")
+
+
 @contextmanager
 def notices() -> Iterator[None]:
     """Print what the package warns of as lines on standard error."""
