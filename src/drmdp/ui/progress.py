@@ -192,13 +192,10 @@ class _Display:
                     _write(f"{root.hint}\n")
                 self._draw(_line(stages), clock.now() - root.begin)
         else:
-            for work in reversed(stages):
-                if work.announced:
-                    break
-                if work.long:
-                    work.announced = True
-                    _write(f"drmdp: {_one_line(work.text)} …\n")
-                    break
+            work = next((each for each in reversed(stages) if each.announced or each.long), root)
+            if work.long and not work.announced:
+                work.announced = True
+                _write(f"drmdp: {_one_line(work.text)} …\n")
 
     def _draw(self, text: str, seconds: float) -> None:
         width = _width() - 1
