@@ -49,9 +49,8 @@ def cluster_of(asked: Any) -> Cluster | None:
         refuse(asked, ("workers", "parts", "address"), "goes with --cluster")
         return None
     kind_of_cluster = KINDS[asked.cluster]
-    for name in given:
-        if name not in kind_of_cluster.__dataclass_fields__:
-            raise InputError(f"--{name}: --cluster {asked.cluster} has none")
+    unknown = [name for name in given if name not in kind_of_cluster.__dataclass_fields__]
+    refuse(asked, unknown, f"--cluster {asked.cluster} has none")
     return cast("Cluster", kind_of_cluster(**given))
 
 

@@ -353,9 +353,8 @@ def check(table: Any, columns: Columns, settings: Settings) -> LogCheck:
         settings = replace(settings, by=None, n_kernels=None, prior=1.0, prior_on="state")
     try:
         result = _checked(table, columns, settings)
-        if result.refused:
-            return result
-        return replace(result, findings=(*result.findings, *_prices(table, columns, asked)))
+        more = [] if result.refused else _prices(table, columns, asked)
+        return replace(result, findings=(*result.findings, *more))
     except InputError:
         wide = _wide(table, settings)
         if wide is None:
