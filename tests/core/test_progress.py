@@ -349,7 +349,7 @@ def test_the_line_moves_in_evaluations_that_have_no_record(monkeypatch):
     class Slow(drmdp.GaussSeidel):
         def step(self, problem, state):
             found = super().step(problem, state)
-            (own,) = [stage for stage, _ in progress._display._stages if stage.text == "iterating"]
+            (own,) = [stage for stage in progress._display._stages if stage.text == "iterating"]
             shown.append(own.detail())
             return found
 

@@ -10,7 +10,7 @@ import click
 
 from drmdp.cli import show
 from drmdp.cli.option_groups import CLUSTER, choice, flag, integer, option, options
-from drmdp.cli.options import BAD_INPUT, check_outputs, command, exit_code, files_of, paths
+from drmdp.cli.options import BAD_INPUT, check_outputs, command, exit_code, files_of, paths, refuse
 from drmdp.cli.report import REPORT_OPTIONS
 from drmdp.errors import InputError
 from drmdp.ui import progress
@@ -46,22 +46,12 @@ def cluster_of(asked: Any) -> Cluster | None:
     settings = show.fields(asked, "workers", "parts", "address", "threads")
     given = {name: value for name, value in settings.items() if value is not None}
     if asked.cluster is None:
-        for name in given:
-            if name != "threads":
-                raise InputError(f"--{name}: goes with --cluster")
+        refuse(asked, ("workers", "parts", "address"), "goes with --cluster")
         return None
     kind_of_cluster = KINDS[asked.cluster]
-    for name in given:
-        if name not in kind_of_cluster.__dataclass_fields__:
-            raise InputError(f"--{name}: --cluster {asked.cluster} has none")
+    unknown = [name for name in given if name not in kind_of_cluster.__dataclass_fields__]
+    refuse(asked, unknown, f"--cluster {asked.cluster} has none")
     return cast("Cluster", kind_of_cluster(**given))
-
-
-def refuse(asked: Any) -> None:
-    """Refuse options that need the whole model."""
-    for name, value in show.fields(asked, *WHOLE).items():
-        if value is not None:
-            raise InputError(f"--{name.replace('_', '-')}: is not for --cluster")
 
 
 def solve(asked: Any, ambiguity: AmbiguitySet, cluster: Cluster, method: Method) -> int:
@@ -90,8 +80,8 @@ def resume(asked: Any) -> int:
     from drmdp.cluster import KINDS
     from drmdp.cluster.solve import run_in
 
-    if asked.cluster is None and asked.threads is not None:
-        raise InputError("--threads: goes with --cluster")
+    if asked.cluster is None:
+        refuse(asked, ("threads",), "goes with --cluster")
     chosen = cluster_of(asked)
     run = run_in(asked.folder)
     asked.model_path, asked.out = run["model"], run["out"]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from drmdp.cli import option_groups as groups
-from drmdp.cli.option_groups import choice, integer, number, option, options, repeated
-from drmdp.cli.show import fields, print_table
+from drmdp.cli.option_groups import choice, integer, number, one_of, option, options, repeated
+from drmdp.cli.show import fields, print_lines, print_table
 from drmdp.ui.text import count
 
 if TYPE_CHECKING:
@@ -63,17 +63,15 @@ LOG_OPTIONS = {
     ),
     **options(
         groups.RULES,
-        gaps=option(
+        gaps=one_of(
             "Where rows are further apart: refuse, cut (the episode ends), bridge (time only "
             "orders) or fill (one-step rows of highest likelihood).",
-            type=choice("refuse", "cut", "bridge", "fill"),
-            default="refuse",
+            ("refuse", "cut", "bridge", "fill"),
         ),
-        duplicates=option(
+        duplicates=one_of(
             "Rows that are there twice: refuse or drop; first, last or worst of those in one "
             "step, also if they differ.",
-            type=choice("refuse", "drop", "first", "last", "worst"),
-            default="refuse",
+            ("refuse", "drop", "first", "last", "worst"),
         ),
         min_count=number("Pairs seen fewer times are unavailable.", default=0),
         unvisited=option(
@@ -81,10 +79,9 @@ LOG_OPTIONS = {
             default="refuse",
         ),
         same_row=repeated("An action with one row, whatever the state; may be repeated."),
-        partial=option(
+        partial=one_of(
             "Pairs seen, but not in every kernel: refuse, unavailable, prior, self-loop or pooled.",
-            type=choice("refuse", "unavailable", "prior", "self-loop", "pooled"),
-            default="refuse",
+            ("refuse", "unavailable", "prior", "self-loop", "pooled"),
         ),
     ),
     **options(
@@ -92,17 +89,15 @@ LOG_OPTIONS = {
         by="What makes a kernel: a column, time:year, time:quarter, time:month, bootstrap, folds, "
         "parts or posterior. One by default.",
         n_kernels=integer("How many, for all but a column.", "--kernels"),
-        weights=option(
+        weights=one_of(
             "Kernels of a column weigh: equal, as their rows, or equal and drawn to all data by "
             "their counts.",
-            type=choice("equal", "rows", "counts"),
-            default="equal",
+            ("equal", "rows", "counts"),
         ),
         prior=option("Pseudo-count of a next state (posterior), or pooled.", default="1.0"),
-        prior_on=option(
+        prior_on=one_of(
             "Next states with a prior: those of the state, seen after the pair, or all.",
-            type=choice("state", "seen", "all"),
-            default="state",
+            ("state", "seen", "all"),
         ),
         costs="Instead: a .csv file (state, action, cost), or SQL such as '0.1 * state + 9 * "
         "action'.",
@@ -163,9 +158,12 @@ def _pair(option: str, text: str) -> tuple[str, str]:
     return old.strip(), new.strip()
 
 
-def print_kernels(summary: Summary) -> None:
-    """Print how much data each kernel has."""
+def print_log(summary: Summary, **other: str) -> None:
+    """Print the summary, with `other` lines, and how much data each of several kernels has."""
+    print_lines(summary_lines(summary) | other)
     rows, total = [], len(summary.kernels)
+    if total < 2:
+        return
     for i, label in enumerate(summary.kernels[:ROWS]):
         seen = "" if summary.kernel_transitions is None else f"{summary.kernel_transitions[i]:,}"
         made = f"{summary.kernel_pairs[i]:,}", f"{summary.kernel_assumed[i]:,}"

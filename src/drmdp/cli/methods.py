@@ -5,15 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from drmdp.cli.option_groups import (
-    FIRST_ORDER,
-    METHOD,
-    Registered,
-    choice,
-    number,
-    option,
-    options,
-)
+from drmdp.cli import option_groups as groups
+from drmdp.cli.option_groups import Registered, choice, number, option, options
 from drmdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +18,7 @@ CHANGES = ("centred", "last", "restart", *STEPS)
 VARIANTS = ("paper", "fast", *CHANGES)
 """Those of `drmdp.solvers.first_order`."""
 METHOD_OPTIONS = options(
-    METHOD,
+    groups.METHOD,
     method=option(
         "{names}; auto is policy iteration.",
         type=Registered("drmdp.solvers.registry:METHODS", first="auto"),
@@ -43,7 +36,7 @@ METHOD_OPTIONS = options(
     ),
     start="Saved solution to begin from.",
 ) | options(
-    FIRST_ORDER,
+    groups.FIRST_ORDER,
     variant=option(
         "Of Algorithm 1: paper, the default; fast, the one to use; or the paper's with one thing "
         f"changed: {', '.join(CHANGES)}. entropy-nature goes with --metric linf --order inf only.",

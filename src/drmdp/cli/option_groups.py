@@ -6,7 +6,9 @@ makes of a text and the settings of `click.Option`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -75,19 +77,21 @@ def option(text: str, *flags: str, **settings: Any) -> Nameless:
     return flags, {"help": text, **settings}
 
 
-def number(text: str, *flags: str, **settings: Any) -> Nameless:
-    """An option that is a number."""
-    return option(text, *flags, type=float, **settings)
+# options that are a number, a whole number, given several times, and given or not
+number = partial(option, type=float)
+integer = partial(option, type=int)
+repeated = partial(option, multiple=True)
+flag = partial(option, is_flag=True)
 
 
-def integer(text: str, *flags: str, **settings: Any) -> Nameless:
-    """An option that is a whole number."""
-    return option(text, *flags, type=int, **settings)
+def choice(*names: str) -> click.Choice[str]:
+    """One of some names, in letters of either case."""
+    return click.Choice(names, case_sensitive=False)
 
 
-def repeated(text: str, *flags: str, **settings: Any) -> Nameless:
-    """An option that may be given several times."""
-    return option(text, *flags, multiple=True, **settings)
+def one_of(text: str, names: Sequence[str], *flags: str, **settings: Any) -> Nameless:
+    """An option that is one of some names, the first by default."""
+    return option(text, *flags, type=choice(*names), default=names[0], **settings)
 
 
 def options(heading: str, **table: About) -> dict[str, Option]:
@@ -100,16 +104,6 @@ def made(name: str, about: About, heading: str = FIRST, place: int = 0) -> Optio
     """The option of a name and what a table says of it."""
     flags, settings = option(about) if isinstance(about, str) else about
     return Option(name, *flags, **{"heading": heading, "place": place, **settings})
-
-
-def choice(*names: str) -> click.Choice[str]:
-    """One of some names, in letters of either case."""
-    return click.Choice(names, case_sensitive=False)
-
-
-def flag(text: str, *flags: str, **settings: Any) -> Nameless:
-    """An option that is given or not."""
-    return option(text, *flags, is_flag=True, **settings)
 
 
 class Text(click.types.StringParamType):

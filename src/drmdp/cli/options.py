@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,16 +11,7 @@ from typing import Any
 import click
 
 from drmdp.cli import option_groups as groups
-from drmdp.cli.option_groups import (
-    About,
-    GroupedCommand,
-    Registered,
-    choice,
-    flag,
-    made,
-    option,
-    options,
-)
+from drmdp.cli.option_groups import About, GroupedCommand, choice, flag, one_of, option, options
 from drmdp.cli.screen import say
 from drmdp.errors import InputError
 from drmdp.ui import progress
@@ -30,9 +21,7 @@ FAULT, BAD_INPUT, LIMIT, WARNED, INTERRUPTED = 1, 2, 3, 4, 130
 CRITERIA = ("discounted", "total", "average")
 
 
-def asked_back(
-    context: click.Context, option: click.Parameter, value: float | None
-) -> float | None:
+def asked_back(context: Any, option: Any, value: float | None) -> float | None:
     """Say what a low discount means; a rate of interest may be meant."""
     from drmdp.core.validation import low_discount
 
@@ -59,7 +48,7 @@ SET_OPTIONS = options(
         "reweight-kl, -burg, -chi2, -tv, -cvar or -any, other weights for the kernels; "
         "intervals; or counts, what a log suggests.",
         "--set",
-        type=Registered("drmdp.sets.registry:MAKERS", last="counts"),
+        type=groups.Registered("drmdp.sets.registry:MAKERS", last="counts"),
         metavar="SET",
         default="wasserstein",
     ),
@@ -95,10 +84,9 @@ SET_OPTIONS = options(
     lower="For --set intervals: .npy file of the smallest probabilities, (S, A, S); else an "
     "envelope.",
     upper="For --set intervals: the same for the largest probabilities.",
-    nature=option(
+    nature=one_of(
         "Who plays nature: an adversary, for the worst case, or a friend, for the best.",
-        type=choice("adversarial", "cooperative"),
-        default="adversarial",
+        ("adversarial", "cooperative"),
     ),
 )
 ACCURACY_OPTIONS = options(
@@ -152,7 +140,7 @@ def command(
     shared = [OPTIONS[each] if isinstance(each, str) else each for each in params]
     for name, about in own.items():
         told = isinstance(about, str) and name in OPTIONS
-        shared.append(OPTIONS[name].told(str(about)) if told else made(name, about))
+        shared.append(OPTIONS[name].told(str(about)) if told else groups.made(name, about))
 
     def decorate(function: Callable[[Any], int | None]) -> GroupedCommand:
         def callback(**given: Any) -> int | None:
@@ -179,6 +167,13 @@ def remember(result: Any) -> None:
             is_path = isinstance(value, str) and os.path.isabs(value)
             options[name] = Path(value).name if is_path else value
     result.settings["command"] = {"verb": context.info_name, "options": options}
+
+
+def refuse(asked: Any, names: Iterable[str], why: str) -> None:
+    """Refuse options that were given where they do not apply."""
+    for name in names:
+        if (value := getattr(asked, name)) is not None and value is not False and value != ():
+            raise InputError(f"--{name.replace('_', '-')}: {why}")
 
 
 def exit_code(result: Any, is_reached: bool | None = None) -> int:

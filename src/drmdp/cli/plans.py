@@ -8,15 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drmdp.cli.options import Files
-from drmdp.cli.show import (
-    ROWS,
-    answered,
-    fields,
-    print_lines,
-    print_notes,
-    print_table,
-    problem,
-)
+from drmdp.cli.show import ROWS, answered, fields, print_lines, print_notes, print_table, problem
 from drmdp.model import Model
 from drmdp.ui.text import discount as shown_discount
 

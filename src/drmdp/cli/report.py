@@ -7,13 +7,17 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from drmdp.cli.option_groups import REPORT, integer, options
+from drmdp.cli.options import refuse
 from drmdp.cli.show import fields
 from drmdp.errors import InputError
+from drmdp.model import Model
+from drmdp.sets import AmbiguitySet
+from drmdp.ui import clock
 
 if TYPE_CHECKING:
-    from drmdp.model import Model
-    from drmdp.sets import AmbiguitySet
     from drmdp.solution import HorizonSolution, Solution
 
 RADII = 11
@@ -41,9 +45,7 @@ def check(asked: Any) -> None:
     if radii is not None and radii != 0 and radii < 2:
         raise InputError(f"--report-radii: expected 0 or at least 2, got {radii}")
     if asked.report is None:
-        for name in list(REPORT_OPTIONS)[1:]:
-            if getattr(asked, name) is not None:
-                raise InputError(f"--{name.replace('_', '-')}: there is no --report")
+        refuse(asked, REPORT_OPTIONS, "there is no --report")
         return
     from drmdp.report.page import check_target
 
@@ -52,8 +54,6 @@ def check(asked: Any) -> None:
 
 def check_sizes(asked: Any, sets: list[AmbiguitySet], plan: bool = False) -> None:
     """Refuse --report-radii for sets that have no size to compare others with."""
-    import numpy as np
-
     for each in sets if asked.report_radii else ():
         if not each.sized:
             why = f"the set ({each.short}) has no radius"
@@ -81,7 +81,6 @@ def write(
     """Write the page about a solution, without the curve if time is up."""
     from drmdp import radius
     from drmdp.radius.path import CUT_SHORT
-    from drmdp.ui import clock
 
     n, sweep = RADII if model.blocks.data.size <= LARGE else 0, None
     n = n if asked.report_radii is None else asked.report_radii
@@ -103,8 +102,6 @@ def _levels(level: float, least: float, n: int) -> Any:
     """Levels from half to twice one, that among them, and at most 1; around the level 0 from 0 to
     twice that at which every mixture is allowed.
     """
-    import numpy as np
-
     centre = level or least
     levels = np.geomspace(centre / 2, min(2 * centre, 1.0), n)
     levels[np.abs(levels - level).argmin()] = level
@@ -124,11 +121,8 @@ def _other_plans(
     plan: HorizonSolution, n: int, deadline: float
 ) -> dict[float, HorizonSolution] | None:
     """Plans for sets of up to twice the size; nothing where sets have no radius, or it is 0."""
-    import numpy as np
-
     from drmdp.radius.path import CUT_SHORT
     from drmdp.solvers.horizon import finite_horizon
-    from drmdp.ui import clock
 
     models, balls = list(plan.natures.stages.given), plan.natures.stages.sets
     size = float(np.max(balls[0].radius)) if balls[0].sized else 0.0

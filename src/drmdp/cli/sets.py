@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,10 +12,8 @@ from drmdp.errors import InputError
 from drmdp.io.archives import Field, read_array
 from drmdp.io.files import naming
 from drmdp.model import Model, changed
+from drmdp.sets import AmbiguitySet
 from drmdp.ui.text import START
-
-if TYPE_CHECKING:
-    from drmdp.sets import AmbiguitySet
 
 COUNTS = "counts"
 """The set that `drmdp.Divergence.from_counts` makes of a model that has counts."""
@@ -115,10 +113,8 @@ class SetOptions:
             return self._made
         if self.name == COUNTS:
             return self._facing(self._new.from_counts(model, **self._given))
-        bounds = []
-        for name in ("lower", "upper") if "lower" in self._given else ():
-            with naming(self._given[name]):
-                bounds.append(read_array(self._given[name], Field("biuf", (3,))))
+        files = [self._given[name] for name in ("lower", "upper") if name in self._given]
+        bounds = [numbers_of(path, 3) for path in files]
         margin = self._given.get("radius", 0.0)
         return self._facing(self._new(*bounds) if bounds else self._new.of(model, margin))
 
@@ -126,9 +122,15 @@ class SetOptions:
         return ambiguity.facing(self.nature)
 
 
+def numbers_of(path: str, *ndims: int) -> Any:
+    """The numbers in an .npy file; errors name it."""
+    with naming(path):
+        return read_array(path, Field("biuf", ndims))
+
+
 def starting(model: Model, initial: str | None) -> Model:
     """A model with another start; the note about the start is replaced too."""
-    from drmdp.estimation.stages import explicit_start
+    from drmdp.estimation.pipeline import explicit_start
 
     if initial is None:
         return model

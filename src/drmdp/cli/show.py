@@ -63,12 +63,7 @@ def named(model: Model, ambiguity: AmbiguitySet) -> dict[str, Any]:
     """
     names = {name: list(getattr(model, name)) for name in ("states", "actions", "kernel_names")}
     rows = {} if model.pair_counts is None else {"rows": model.pair_counts}
-    return {**names, **rows, "notes": said(model, ambiguity), "fingerprint": model.fingerprint}
-
-
-def said(model: Model, ambiguity: AmbiguitySet) -> list[str]:
-    """Notes of a model, and what there is to say of the ball around it."""
-    return list(ambiguity.notes(model))
+    return {**names, **rows, "notes": ambiguity.notes(model), "fingerprint": model.fingerprint}
 
 
 def sizes(model: Any) -> dict[str, Any]:
@@ -79,6 +74,14 @@ def sizes(model: Any) -> dict[str, Any]:
     lists = {"kernel_names": list(head.kernel_names), "notes": list(head.notes)}
     numbers = fields(head, "n_states", "n_actions", "n_kernels", "discount")
     return {**numbers, "sparse": head.is_sparse, **lists, "fingerprint": model.fingerprint}
+
+
+def print_written(model: Any, path: str, as_json: bool) -> None:
+    """Print what a model is, and where it was written."""
+    if as_json:
+        print_json({"path": path, **sizes(model)})
+    else:
+        say(f"{model!r}\nwritten to {path}")
 
 
 @contextmanager

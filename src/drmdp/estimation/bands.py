@@ -29,14 +29,13 @@ import numpy as np
 
 from drmdp.core.random import generator
 from drmdp.errors import InputError
+from drmdp.estimation import pipeline
 from drmdp.estimation.count import RESAMPLED, CountCells, Samples
 from drmdp.estimation.log.order import LogSurvey
 from drmdp.estimation.log.source import pl
 from drmdp.estimation.log.table import Columns
 from drmdp.estimation.log.times import GAP
-from drmdp.estimation.pipeline import Estimate, build_model, counted, counts_of
 from drmdp.estimation.settings import Settings, recorded
-from drmdp.estimation.stages import samples_of, terminal_of
 from drmdp.model import changed
 from drmdp.ui.progress import stage
 from drmdp.ui.text import count
@@ -46,9 +45,9 @@ MOST = 1000
 
 
 @stage("counting transitions by stage")
-def fit_stages(table: Any, columns: Columns, settings: Settings) -> list[Estimate]:
+def fit_stages(table: Any, columns: Columns, settings: Settings) -> list[pipeline.Estimate]:
     """One estimate a band, the first one first."""
-    survey, samples, rng = counted(table, columns, settings)
+    survey, samples, rng = pipeline.counted(table, columns, settings)
     rows = survey.steps.table.query(survey.steps.frame)
     borders, (step, remarks) = _borders(rows["stage"], settings), _step(rows, columns)
     inside = rows["stage"].is_between(borders[0], borders[-1], closed="left")
@@ -63,9 +62,9 @@ def fit_stages(table: Any, columns: Columns, settings: Settings) -> list[Estimat
         try:
             part = _part(survey, rows, low, high, samples)
             asked = _asked(settings, samples, part)
-            drawn = samples_of(part, asked, rng)
-            counts, wide = counts_of(drawn), _widened(drawn, samples.pooled)
-            estimate = build_model(part, wide, rng, asked, counts)
+            drawn = pipeline.samples_of(part, asked, rng)
+            counts, wide = pipeline.counts_of(drawn), _widened(drawn, samples.pooled)
+            estimate = pipeline.build_model(part, wide, rng, asked, counts)
         except InputError as error:
             name = survey.steps.table.name
             raise InputError(f"{name}: {band}: {str(error).removeprefix(f'{name}: ')}") from None
@@ -125,7 +124,8 @@ def _asked(settings: Settings, samples: Samples, part: LogSurvey) -> Settings:
     """
     states = samples.pooled.states
     names: Any = {"states": states, "actions": samples.pooled.actions}
-    texts = [str(states[s]) for s in np.flatnonzero(terminal_of(samples, settings)).tolist()]
+    ends = pipeline.terminal_of(samples, settings)
+    texts = [str(states[s]) for s in np.flatnonzero(ends).tolist()]
     initial = str(settings.initial) if isinstance(settings.initial, int) else settings.initial
     initial = None if initial == "first" and part.facts.starts is None else initial
     return replace(settings, **names, terminal=texts, initial=initial, typed=True)

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from drmdp._typing import Array, IntArray
+from drmdp.core.storage import offsets, row_entries
 from drmdp.core.validation import Names
 from drmdp.errors import InputError
 from drmdp.estimation.log.findings import Finding, refuse
@@ -99,6 +100,14 @@ class CountCells:
         """
         S, A = self.shape
         return (self.pair if self.gap is None else self.gap * (S * A) + self.pair) * S + self.column
+
+    def summed(self, keys: IntArray, place: IntArray) -> CountCells:
+        """Cells with other keys, ascending: cell k counts for `keys[place[k]]`."""
+        gap, pair, column = self.parts(keys)
+        named = (("count", self.count), ("rows", self.rows), ("cost", self.cost))
+        sums: Any = {n: np.bincount(place, x, keys.size) for n, x in named if x is not None}
+        sums |= {"rows": sums["rows"].astype(np.int64), "gap": None if self.gap is None else gap}
+        return replace(self, pair=pair, column=column, **sums, extra={})
 
     def keep(self, chosen: Any) -> CountCells:
         """Those cells only, in that order."""
@@ -253,7 +262,8 @@ def by_column(steps: Transitions, names: Given) -> Samples:
     rows = np.bincount(kernel, weights=cells.rows, minlength=len(labels)).astype(np.int64)
     cuts = np.searchsorted(kernel, np.arange(1, len(labels)))
     parts = zip(np.split(cells.keys, cuts), np.split(cells.count, cuts), strict=True)
-    return replace(_samples(tuple(labels), merge(cells), parts, rows), grouped=True)
+    pooled = cells.summed(*np.unique(cells.keys, return_inverse=True))
+    return replace(_samples(tuple(labels), pooled, parts, rows), grouped=True)
 
 
 def _samples(
@@ -354,14 +364,12 @@ def wider(cells: CountCells, on: str, n: int) -> IntArray:
     pairs = np.unique(cells.pair)
     states, columns = np.divmod(np.unique(cells.pair // A * S + cells.column), S)
     sizes = np.full(S, S) if on == "all" else np.bincount(states, minlength=S)
-    lengths = sizes[pairs // A]
-    if int(lengths.sum()) * n > memory_limit() // 32:
-        size = f"{pairs.size} pairs, {int(lengths.sum())} next states and {n} kernels"
+    total = int(sizes[pairs // A].sum())
+    if total * n > memory_limit() // 32:
+        size = f"{pairs.size} pairs, {total} next states and {n} kernels"
         raise InputError(f"`prior_on={on!r}`: {size} do not fit in memory")
-    place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    if on != "all":
-        place = columns[np.repeat((np.cumsum(sizes) - sizes)[pairs // A], lengths) + place]
-    return np.asarray(np.repeat(pairs * S, lengths) + place)
+    at, lengths = row_entries(offsets(sizes), pairs // A)
+    return np.asarray(np.repeat(pairs * S, lengths) + (at % S if on == "all" else columns[at]))
 
 
 def _samples_of(cells: CountCells, counts: Array, labels: tuple[Any, ...]) -> Samples:
@@ -372,15 +380,3 @@ def _samples_of(cells: CountCells, counts: Array, labels: tuple[Any, ...]) -> Sa
         plain = np.array_equal(cells.count, cells.rows)  # weights say nothing about rows
         rows = counts.sum(axis=1).astype(np.int64) if plain else None
     return _samples(labels, cells, [(cells.keys, np.array(count)) for count in counts], rows)
-
-
-def merge(cells: CountCells) -> CountCells:
-    """Add up cells that are the same."""
-    keys, cell = np.unique(cells.keys, return_inverse=True)
-    gap, pair, column = cells.parts(keys)
-    summed: Any = {
-        name: None if x is None else np.bincount(cell, weights=x)
-        for name, x in (("count", cells.count), ("rows", cells.rows), ("cost", cells.cost))
-    }
-    summed |= {"rows": summed["rows"].astype(np.int64), "gap": None if cells.gap is None else gap}
-    return replace(cells, pair=pair, column=column, **summed, extra={})

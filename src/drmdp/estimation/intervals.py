@@ -270,22 +270,15 @@ def _boundless(cells: CountCells, doubtful: BoolArray, rows: Array) -> list[str]
 def one_step(cells: CountCells, p: Array, terminal: BoolArray) -> CountCells:
     """Cells of one step: n(s, a)·P of them, with as many rows and costs as were seen."""
     S, A = cells.shape
-    observed, total = cells.pair * S + cells.column, cells.by_pair(cells.count)
+    cells = replace(cells, gap=None)
+    observed, total = cells.keys, cells.by_pair(cells.count)
     share = p.transpose(1, 0, 2).reshape(S * A, S)
     left = (total > 0) & ~np.repeat(terminal, A)
     expected = np.where(left[:, None], total[:, None] * share, 0.0).ravel()
     ended = terminal[cells.pair // A]
     np.add.at(expected, observed[ended], cells.count[ended])
     keys = np.union1d(np.flatnonzero(expected), observed)
-    place = np.searchsorted(keys, observed)
-
-    def summed(values: Any) -> Array:
-        return np.bincount(place, values, keys.size).astype(np.float64)
-
-    _, pair, column = cells.parts(keys)
-    sums: Any = {"count": expected[keys], "rows": summed(cells.rows).astype(np.int64)}
-    sums["cost"] = None if cells.cost is None else summed(cells.cost)
-    return replace(cells, pair=pair, column=column, **sums, extra={}, gap=None)
+    return replace(cells.summed(keys, np.searchsorted(keys, observed)), count=expected[keys])
 
 
 def _pieces(n: int, size: int) -> list[slice]:

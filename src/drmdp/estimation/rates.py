@@ -45,7 +45,7 @@ from scipy import linalg, optimize
 
 from drmdp._typing import Array, BoolArray, IntArray
 from drmdp.core.validation import find, lookup
-from drmdp.errors import InputError, shown
+from drmdp.errors import InputError, unexpected
 from drmdp.estimation.count import Clock, CountCells, Samples, spread_over
 from drmdp.estimation.intervals import entries, one_step
 from drmdp.estimation.log.order import LogSurvey, Transitions
@@ -293,8 +293,7 @@ def structure(jumps: Any, cells: CountCells, terminal: BoolArray, typed: bool) -
         allowed[terminal] = False
         return allowed
     if not isinstance(jumps, Mapping):
-        expected = "expected a mapping from a state to those it may jump to"
-        raise InputError(f"`jumps`: {expected}, got {shown(jumps)}")
+        raise unexpected("`jumps`", "a mapping from a state to those it may jump to", jumps)
     known = lookup(cells.states)
     for source, targets in jumps.items():
         names = [source, *([targets] if isinstance(targets, str | int) else targets)]

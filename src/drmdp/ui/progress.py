@@ -34,7 +34,7 @@ _command: ContextVar[bool] = ContextVar("command", default=False)
 
 
 class Stage(ContextDecorator):
-    """A piece of work in progress; its fields may change meanwhile."""
+    """A piece of work in progress, reported if it takes long; its fields may change meanwhile."""
 
     detail: Callable[[], str] = str  # more about it, computed for display
     share: Callable[[], float] | None = None  # share that is done
@@ -50,7 +50,7 @@ class Stage(ContextDecorator):
         self.kind = _kind()
         if self.kind is not None:
             self.begin = clock.now()
-            _display.enter(self, self.kind)
+            _display.enter(self)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -71,9 +71,7 @@ class Stage(ContextDecorator):
         return f"{self.text}: {detail}" if detail else self.text
 
 
-def stage(text: str, hint: str | None = None) -> Stage:
-    """Report the work inside, if it takes long; `hint` is a line for terminals."""
-    return Stage(text, hint)
+stage = Stage  # ``with stage("reading model.npz"):``
 
 
 @contextmanager
@@ -145,14 +143,14 @@ class _Display:
 
     def __init__(self) -> None:
         self._lock = threading.Condition()
-        self._stages: list[tuple[Stage, str]] = []
+        self._stages: list[Stage] = []
         self._line = ""  # on the screen
         self._thread: threading.Thread | None = None
         self._over = False
 
-    def enter(self, work: Stage, kind: str) -> None:
+    def enter(self, work: Stage) -> None:
         with self._lock:
-            self._stages.append((work, kind))
+            self._stages.append(work)
             if self._thread is None and not self._over:
                 settings: Any = {"name": "drmdp progress", "daemon": True}
                 self._thread = threading.Thread(target=self._watch, **settings)
@@ -160,9 +158,9 @@ class _Display:
 
     def leave(self, work: Stage) -> None:
         with self._lock:
-            self._stages = [pair for pair in self._stages if pair[0] is not work]
+            self._stages = [each for each in self._stages if each is not work]
             if work.announced:  # its time has been accounted for
-                for outer, _ in self._stages:
+                for outer in self._stages:
                     outer.begin += clock.now() - work.begin
             if not self._stages:
                 self._clear()
@@ -187,22 +185,17 @@ class _Display:
             self._thread = None
 
     def _update(self) -> None:
-        kind = self._stages[-1][1]
-        stages = [work for work, _ in self._stages]
-        root = stages[0]
-        if kind == "live":
+        stages, root = self._stages, self._stages[0]
+        if stages[-1].kind == "live":
             if root.long or self._line:
                 if not self._line and root.hint:
                     _write(f"{root.hint}\n")
                 self._draw(_line(stages), clock.now() - root.begin)
         else:
-            for work in reversed(stages):
-                if work.announced:
-                    break
-                if work.long:
-                    work.announced = True
-                    _write(f"drmdp: {_one_line(work.text)} …\n")
-                    break
+            work = next((each for each in reversed(stages) if each.announced or each.long), root)
+            if work.long and not work.announced:
+                work.announced = True
+                _write(f"drmdp: {_one_line(work.text)} …\n")
 
     def _draw(self, text: str, seconds: float) -> None:
         width = _width() - 1

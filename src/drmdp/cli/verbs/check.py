@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from drmdp.cli.log import LOG_OPTIONS, log_settings, print_kernels, summary_lines
+from drmdp.cli.log import LOG_OPTIONS, log_settings, print_log
 from drmdp.cli.messages import spoken
 from drmdp.cli.option_groups import number, option
 from drmdp.cli.options import BAD_INPUT, WARNED, command
 from drmdp.cli.screen import say
-from drmdp.cli.show import print_json, print_lines
+from drmdp.cli.show import print_json
 
 
 @command(
@@ -36,9 +36,7 @@ def check(asked: Any) -> int:
         print_json(result.as_dict())
         return code
     if result.summary is not None:
-        print_lines(summary_lines(result.summary))
-        if len(result.summary.kernels) > 1:
-            print_kernels(result.summary)
+        print_log(result.summary)
     for finding in result.findings:
         for line in listed(finding):
             say(spoken(line, click.get_current_context().command))

@@ -8,8 +8,7 @@ import click
 
 from drmdp.cli.option_groups import Registered, flag, option
 from drmdp.cli.options import check_outputs, command, files_of
-from drmdp.cli.screen import say
-from drmdp.cli.show import fields, print_json, sizes
+from drmdp.cli.show import fields, print_written
 
 KNOWN = Registered("drmdp.formats:FORMATS")
 
@@ -39,7 +38,4 @@ def convert(asked: Any) -> None:
     reading = fields(asked, "discount", "base", "initial", "parameters", "normalize")
     model = formats.read(source, asked.from_format, **reading)
     formats.write(model, target, asked.to_format)
-    if asked.as_json:
-        print_json({"path": target, **sizes(model)})
-    else:
-        say(f"{model!r}\nwritten to {target}")
+    print_written(model, target, asked.as_json)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from drmdp.cli.log import LOG_OPTIONS, log_settings, print_kernels, summary_lines
+from drmdp.cli.log import LOG_OPTIONS, log_settings, print_log
 from drmdp.cli.messages import spoken
 from drmdp.cli.option_groups import OUTPUT, PROBLEM, number, option
 from drmdp.cli.options import check_outputs, command, paths
 from drmdp.cli.screen import say
-from drmdp.cli.show import print_json, print_lines, sizes
+from drmdp.cli.show import print_json, sizes
 from drmdp.errors import InputError
 from drmdp.io.files import check_parent
 
@@ -109,11 +109,9 @@ def _print_estimate(estimates: Sequence[Estimate], out: str, seconds: float) -> 
     first kernels.
     """
     summary = estimates[0].summary
-    lines = summary_lines(summary)
+    lines = {}
     if estimates[0].model.stages:
         bands = ((each.model.stages, each.summary.transitions) for each in estimates)
         spans = [f"{names[0]} … {names[-1]}: {n:,}" for names, n in bands]
         lines["Table"] = f"{summary.table}: transitions by stage\n" + "\n".join(spans)
-    print_lines({**lines, "Written": f"{out} in {seconds:.2g} s"})
-    if len(summary.kernels) > 1:
-        print_kernels(summary)
+    print_log(summary, **lines, Written=f"{out} in {seconds:.2g} s")

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from drmdp.cli.methods import METHOD_OPTIONS
 from drmdp.cli.option_groups import PROBLEM, choice, option
-from drmdp.cli.options import (
-    BALL,
-    CRITERIA,
-    LIMITS,
-    MODELS,
-    POLICY,
-    command,
-    exit_code,
-)
+from drmdp.cli.options import BALL, CRITERIA, LIMITS, MODELS, POLICY, command, exit_code, refuse
 from drmdp.cli.plans import document, print_plan, read_stages
 from drmdp.cli.policy_file import read_policy
 from drmdp.cli.sets import set_of
-from drmdp.cli.show import fields, named, print_json, print_summary, said, worst
+from drmdp.cli.show import fields, named, print_json, print_summary, worst
 from drmdp.cli.verbs.reach import QUESTION, read_question
 from drmdp.errors import InputError
-
-if TYPE_CHECKING:
-    from drmdp.model import Model
-    from drmdp.sets import AmbiguitySet
+from drmdp.model import Model
+from drmdp.sets import AmbiguitySet
 
 
 @command(
@@ -85,12 +75,10 @@ def evaluate(asked: Any) -> int:
     mean = float(model.initial @ result.value)
     problem = played if question else posed(model, result.criterion)
     alone = single_kernels.remarks(problem, ambiguity, played.policy(policy), mean)
-    notes = [*said(model, ambiguity), *alone]
-    answer = (
-        {"answer": answer_of(played, question["avoid"], ambiguity, result.value)}
-        if question
-        else {}
-    )
+    notes = [*ambiguity.notes(model), *alone]
+    answer = {}
+    if question:
+        answer["answer"] = answer_of(played, question["avoid"], ambiguity, result.value)
     if asked.as_json:
         bounds = fields(result, "status", "gap", "scale", "criterion", "value", "lower", "upper")
         settings = {"ambiguity": repr(ambiguity), **fields(asked, "tol", "rtol", "backend")}
@@ -123,8 +111,6 @@ def _read(asked: Any) -> tuple[list[Model], list[AmbiguitySet], Model, dict[str,
         wanted = (question[name] for name in ("target", "avoid", "minimise"))
         played = posed(model, ambiguity, *wanted)  # states that end it need no action
         return [model], [ambiguity], played, question
-    for name in QUESTION:
-        if getattr(asked, name) not in (None, (), False):
-            raise InputError(f"--{name}: goes with --criterion reach")
+    refuse(asked, QUESTION, "goes with --criterion reach")
     models, sets = read_stages(set_of(asked), asked)
     return models, sets, models[0], {}

@@ -15,10 +15,10 @@ from drmdp.cli.options import BALL, LIMITS, MODELS, TABLE, check_outputs, comman
 from drmdp.cli.outputs import check_labels, check_out, finish
 from drmdp.cli.plans import document, inputs, print_plan, read_stages
 from drmdp.cli.policy_file import read_policy
-from drmdp.cli.sets import set_of
+from drmdp.cli.sets import numbers_of, set_of
 from drmdp.cli.show import fields
 from drmdp.errors import InputError, shown
-from drmdp.io.archives import Field, read_array, read_json
+from drmdp.io.archives import read_json
 from drmdp.io.files import naming
 from drmdp.model import Model
 
@@ -54,7 +54,7 @@ def horizon(asked: Any) -> int:
     page.check_sizes(asked, sets, plan=True)
     practice = None if asked.baseline is None else read_policy(asked.baseline, models[0])
     values = None if asked.final is None else _final(asked.final, models[0])
-    prices = None if asked.costs is None else _costs(asked.costs)
+    prices = None if asked.costs is None else numbers_of(asked.costs, 3, 4)
     several, asked.deadline = len(models) > 1, clock.deadline(asked.max_seconds)
     plan = plans.finite_horizon(
         models if several else models[0],
@@ -85,8 +85,3 @@ def _final(path: str, model: Model) -> Any:
             raise InputError(f"{path}: expected states of the model with numbers, got {pair}")
         values[place[name]] = value
     return values
-
-
-def _costs(path: str) -> Any:
-    with naming(path):
-        return read_array(path, Field("biuf", (3, 4)))

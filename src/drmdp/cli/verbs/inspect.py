@@ -115,7 +115,7 @@ def _print_inspected(
             f"best deterministic policy: {p0 @ rounded.value:.6g}, loses at most "
             f"{rounded.loss.max():.3g}"
         )
-    show.print_lines(lines, show.said(model, ambiguity))
+    show.print_lines(lines, ambiguity.notes(model))
     text = "\nValues in the worst case, under the mean kernel, and under the worst kernel:"
     show.console().print(text)
     figures = {"worst case": values.worst.value, "mean kernel": values.mean, "worst kernel": single}

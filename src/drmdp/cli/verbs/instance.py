@@ -9,8 +9,7 @@ import click
 
 from drmdp.cli.option_groups import OUTPUT, Registered, flag, integer, option
 from drmdp.cli.options import command
-from drmdp.cli.screen import say
-from drmdp.cli.show import fields, print_json, sizes
+from drmdp.cli.show import fields, print_written
 from drmdp.errors import InputError
 from drmdp.ui.progress import stage
 
@@ -18,9 +17,7 @@ if TYPE_CHECKING:
     from drmdp.instances._source import ProblemSource
 
 
-def _branching(
-    context: click.Context, option: click.Parameter, text: str | None
-) -> float | int | None:
+def _branching(context: Any, option: Any, text: str | None) -> float | int | None:
     if text is None:
         return None
     try:
@@ -72,10 +69,7 @@ def instance(asked: Any) -> None:
         else:
             model = source.model(dtype)
             formats.write(model, out)
-    if asked.as_json:
-        print_json({"path": out, **sizes(model)})
-    else:
-        say(f"{model!r}\nwritten to {out}")
+    print_written(model, out, asked.as_json)
 
 
 def _source(asked: Any) -> ProblemSource:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from drmdp.cli.option_groups import OUTPUT, SET, choice, integer, option
+from drmdp.cli.option_groups import OUTPUT, SET, integer, one_of, option
 from drmdp.cli.options import check_outputs, command, paths
 from drmdp.errors import InputError, imported
 from drmdp.io.archives import PLAN, describe
@@ -21,12 +21,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 @command(
     [click.Argument(["result"], metavar="RESULT"), "discount", "progress"],
     out=option("Write the picture here (.png, .svg, .pdf).", heading=OUTPUT, required=True),
-    kind=option(
-        "What to draw; of a plan, policy, values and map.",
-        heading=SET,
-        type=choice(*KINDS),
-        default="policy",
-    ),
+    kind=one_of("What to draw; of a plan, policy, values and map.", KINDS, heading=SET),
     model_path=option(
         "The model, which values, kernel and transitions need.", "--model", metavar="MODEL"
     ),

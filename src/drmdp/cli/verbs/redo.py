@@ -13,7 +13,7 @@ import io
 import tempfile
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
@@ -31,11 +31,9 @@ from drmdp.cli.verbs.solve import solve
 from drmdp.errors import InputError
 from drmdp.io.archives import PLAN, describe
 from drmdp.io.files import check_parent
+from drmdp.model import Model
+from drmdp.sets import AmbiguitySet
 from drmdp.ui.text import amount, count, first_names
-
-if TYPE_CHECKING:
-    from drmdp.model import Model
-    from drmdp.sets import AmbiguitySet
 
 VERBS: dict[Any, Any] = {"solve": solve, "horizon": horizon}
 SAME, LISTED = 0.005, 8

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from drmdp.cli import cluster as distributed
+from drmdp.cli import options as shared
 from drmdp.cli import report as page
 from drmdp.cli import show
 from drmdp.cli.methods import METHOD_OPTIONS, method_of
@@ -40,10 +41,9 @@ def solve(asked: Any) -> int:
     if asked.dry_run:
         return distributed.foresee(asked, region.alone(), cluster)
     if cluster is not None:
-        distributed.refuse(asked)
+        shared.refuse(asked, distributed.WHOLE, "is not for --cluster")
         return distributed.solve(asked, region.alone(), cluster, method)
-    if asked.checkpoint is not None:
-        raise InputError("--checkpoint: goes with --cluster")
+    shared.refuse(asked, ("checkpoint",), "goes with --cluster")
     if asked.proof is not None and asked.method == "first-order":
         raise InputError(NO_SWEEP)
     from drmdp import api, formats

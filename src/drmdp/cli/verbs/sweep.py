@@ -249,7 +249,7 @@ def _print(asked: Any, path: RadiusPath, choice: Choice | None, changes: Any, en
         lines["Chosen"] = _chosen(choice, ambiguity)
     if asked.out is not None:
         lines["Written"] = asked.out
-    show.print_lines(lines, show.said(model, ambiguity.with_radius(1.0)))
+    show.print_lines(lines, ambiguity.with_radius(1.0).notes(model))
     kind = "reward" if model.maximise else "cost"
     extra = ["sweeps"] if choice is None else ["held out", "its worst"]
     first, rows = path.points[0].actions, []

@@ -22,7 +22,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from drmdp.errors import InputError, shown
+from drmdp.errors import InputError, unexpected
 from drmdp.estimation.log.findings import Finding
 from drmdp.estimation.log.order import OrderFacts, Ordering
 from drmdp.estimation.log.source import guarded, pl
@@ -245,8 +245,7 @@ def _clocks(table: LogTable, time: Any, clock: Any, zone: str | None) -> dict[st
     try:
         pl.Series([ORIGIN]).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
     except Exception:  # whatever Polars raises for it
-        expected = "expected a name such as 'Europe/Zurich'"
-        raise InputError(f"`zone`: {expected}, got {shown(zone)}") from None
+        raise unexpected("`zone`", "a name such as 'Europe/Zurich'", zone) from None
     there = time.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
     return {"_clock": there.dt.replace_time_zone(None)}
 

@@ -42,7 +42,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from drmdp.errors import InputError, MissingExtra, shown
+from drmdp.errors import InputError, imported, shown, unexpected
 from drmdp.estimation.log import source
 from drmdp.estimation.log.source import LazyTable, Reading, guarded, pl
 from drmdp.io.archives import check_parquet
@@ -242,7 +242,7 @@ def checked_mark(separator: str) -> str:
     """A mark between cells, as it was said."""
     mark = {"tab": "\t", "\\t": "\t"}.get(separator, separator)
     if len(mark) != 1 or not mark.isascii() or mark in '"\r\n':
-        raise InputError(f"`separator`: expected one character, or tab, got {shown(separator)}")
+        raise unexpected("`separator`", "one character, or tab", separator)
     return mark
 
 
@@ -281,10 +281,7 @@ def separator_hint(header: tuple[str, ...]) -> str:
 def open_workbook(path: Path, reading: Reading, wanted: Collection[str]) -> LazyTable:
     """Read a sheet as text: typed columns would silently empty the cells of another type."""
     name = os.fspath(path)
-    try:
-        import fastexcel
-    except ImportError as error:
-        raise MissingExtra("fastexcel", "excel") from error
+    fastexcel = imported("fastexcel", "excel")
 
     def work() -> tuple[str, Any, tuple[str, ...]]:
         try:
@@ -351,8 +348,7 @@ def open_source(table: Any, reading: Reading, wanted: Collection[str] = ()) -> L
     """
     row = reading.header_row
     if row is not None and not (type(row) is int and 1 <= row <= DEEPEST):
-        expected = f"expected the number of a row, from 1 to {DEEPEST}"
-        raise InputError(f"`header_row`: {expected}, got {shown(row)}")
+        raise unexpected("`header_row`", f"the number of a row, from 1 to {DEEPEST}", row)
     suffix = Path(table).suffix.lower() if isinstance(table, str | os.PathLike) else ""
     if reading.sheet is not None and suffix != ".xlsx":
         raise InputError(f"`sheet={reading.sheet!r}`: only a workbook (.xlsx) has sheets")

@@ -27,8 +27,9 @@ import numpy as np
 from scipy.special import gammaln
 
 from drmdp._typing import Array, BoolArray, IntArray
+from drmdp.core.storage import row_entries
 from drmdp.core.validation import find, lookup
-from drmdp.estimation.count import CountCells, Samples, merge, spread_over, wider
+from drmdp.estimation.count import CountCells, Samples, spread_over, wider
 from drmdp.estimation.rules import names_by_text
 from drmdp.ui.text import count, first_names
 
@@ -95,8 +96,7 @@ def gathered(samples: Samples, rows: Alike) -> Samples:
     for old, number in samples.parts:
         keys, at = np.unique(moved(old), return_inverse=True)
         parts.append((keys, np.bincount(at, number).astype(np.float64)))
-    gap, pair, column = cells.parts(moved(cells.keys))
-    pooled = merge(replace(cells, pair=pair, column=column, gap=None if cells.gap is None else gap))
+    pooled = cells.summed(*np.unique(moved(cells.keys), return_inverse=True))
     return replace(samples, pooled=pooled, parts=parts)
 
 
@@ -108,9 +108,7 @@ def copied(samples: Samples, first: CountCells, rows: Alike) -> Samples:
     S, n = len(cells.states), rows.source.size
 
     def spread(keys: IntArray, values: Array) -> tuple[IntArray, Array]:
-        begin, end = (np.searchsorted(keys, (rows.source + k) * S) for k in (0, 1))
-        lengths = end - begin
-        at = np.arange(lengths.sum()) + np.repeat(begin - np.cumsum(lengths) + lengths, lengths)
+        at, lengths = row_entries(np.searchsorted(keys, np.arange(n + 1) * S), rows.source)
         return np.repeat(np.arange(n), lengths) * S + keys[at] % S, values[at]
 
     keys, total = spread(cells.keys, cells.count)

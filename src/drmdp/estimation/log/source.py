@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from drmdp.errors import InputError, MissingExtra, Notice, shown
+from drmdp.errors import InputError, Notice, imported, shown
 
 if TYPE_CHECKING:
     from drmdp.estimation.log.files import TextFile
@@ -86,11 +86,7 @@ class _Polars:
             del os.environ[variable]
             ignored = f"{variable}={shown(threads)} is no number of threads and is ignored"
             warnings.warn(ignored, Notice, stacklevel=2)
-        try:
-            import polars
-        except ImportError as error:
-            raise MissingExtra("polars", "data") from error
-        return getattr(polars, name)
+        return getattr(imported("polars", "data"), name)
 
 
 pl: Any = _Polars()

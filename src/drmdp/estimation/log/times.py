@@ -29,7 +29,7 @@ YEAR = 365.2425
 LENGTHS = (YEAR, YEAR / 4, YEAR / 12, 7, 1, 1 / 24, 1 / 1440, 1 / 86_400)
 DAYS: dict[str | None, float] = {None: 1.0, **dict(zip(UNITS, LENGTHS, strict=True))}
 """Mean length of each unit; without one numbers are counted."""
-SECONDS = {"hour": 3600, "minute": 60, "second": 1}
+
 NEAR = 1e-3
 """Numbers are a step apart up to this share of it."""
 UNEVEN = 0.1
@@ -144,13 +144,11 @@ def cell(time: Any, unit: str | None) -> Any:
     """The number of the unit in which a time lies, counted from some origin."""
     if unit is None:
         return time
-    if unit in SECONDS:
-        return time.dt.epoch("us") // (SECONDS[unit] * 1_000_000)
-    if unit in ("day", "week"):
-        day = time.dt.date().cast(pl.Int64)
-        return day if unit == "day" else (day + 3) // 7  # 1 January 1970 was a Thursday
-    month = time.dt.year().cast(pl.Int64) * 12 + time.dt.month().cast(pl.Int64) - 1
-    return month // {"year": 12, "quarter": 3, "month": 1}[unit]
+    if unit in PERIODS:
+        month = time.dt.year().cast(pl.Int64) * 12 + time.dt.month().cast(pl.Int64) - 1
+        return month // {"year": 12, "quarter": 3, "month": 1}[unit]
+    day = 86_400_000_000  # in microseconds; 1 January 1970 was a Thursday
+    return (time.dt.epoch("us") + (3 * day if unit == "week" else 0)) // round(DAYS[unit] * day)
 
 
 def period(time: Any, unit: str) -> Any:
