@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
-from drmdp.errors import InputError, repeated, shown
+from drmdp.errors import InputError, repeated, shown, unexpected
 from drmdp.formats._cells import ModelParts, TransitionList, check_holdable, check_ids, list_held
 from drmdp.formats._intervals import BoundedList, check_bounds, list_bounds
 from drmdp.formats._options import ReadOptions
@@ -87,8 +87,8 @@ def _transitions(path: Path) -> Lines:
     names = ("states", "choices", "transitions")
     line, header = next(rows, (1, []))
     if len(header) != 3:
-        expected = "expected the numbers of states, choices and transitions"
-        raise InputError(f"line {line}: {expected}, got {shown(header)}")
+        expected = "the numbers of states, choices and transitions"
+        raise unexpected(f"line {line}", expected, header)
     promised = [index(line, name, text) for name, text in zip(names, header, strict=True)]
     keys: list[Key] = []
     lower, upper, labels, numbers = array("d"), array("d"), [], array("q")
@@ -120,8 +120,7 @@ def _bounds(line: int, text: str) -> tuple[float, float]:
         return p, p
     ends = text.removeprefix("[").removesuffix("]").split(",")
     if not text.endswith("]") or len(ends) != 2:
-        expected = "expected a number or [lower,upper]"
-        raise InputError(f"line {line}: probability: {expected}, got {shown(text)}")
+        raise unexpected(f"line {line}: probability", "a number or [lower,upper]", text)
     lower, upper = (number(line, "probability", end) for end in ends)
     check_bounds(f"line {line}", lower, upper, shown(text))
     return lower, upper

@@ -157,16 +157,13 @@ class Model(ModelConstructors):
         normalize: bool = False,
         sojourn: ArrayLike = None,
     ) -> None:
-        if (costs is None) == (rewards is None):
-            count = "neither" if costs is None else "both"
-            raise InputError(f"give exactly one of costs and rewards, got {count}")
+        name, prices = checks.only_one(costs=costs, rewards=rewards)
         others = {"costs": costs, "rewards": rewards, "available": available, "actions": actions}
         others |= {"kernel_names": kernel_names, "weights": weights}
         source, N, S, A, row_sum_tol = kernel_shape(kernels, others)
         labels = distributions.labels_of((S, A, N), states, actions, kernel_names)
         end, ends, open_pairs = state_ranges.open_pairs_of(terminal, available, labels)
-        slack = storage.NEGATIVE_NORMALIZED if normalize else storage.NEGATIVE
-        blocks = storage.compressed(source, open_pairs, slack)
+        blocks = storage.compressed(source, open_pairs, storage.slack_of(normalize))
         scaled = distributions.RowScaling(normalize)
         blocks = distributions.check(blocks, open_pairs, labels, row_sum_tol, scaled)
         if dtype is not None:
@@ -186,7 +183,6 @@ class Model(ModelConstructors):
             **{"start": None, "origin": None},
             _counts=counted.counts_of(counts, S, S, labels, blocks.is_sparse),
         )
-        name, prices = ("costs", costs) if rewards is None else ("rewards", rewards)
         value = checks.costs_of(name, prices, blocks, open_pairs, self.discount, labels)
         self._set(_costs=0.0 - value if self.maximise else value)  # never −0.0
 
@@ -327,6 +323,12 @@ class Model(ModelConstructors):
     def cost_range(self) -> tuple[float, float]:
         """Smallest and largest known cost of the available pairs; zeros if there are none."""
         return self.facts.cost_range
+
+    @property
+    def price_range(self) -> tuple[float, float]:
+        """The same of costs or rewards, as they were given."""
+        low, high = self.cost_range
+        return (0.0 - high, 0.0 - low) if self.maximise else (low, high)
 
     @property
     def costs_missing(self) -> bool:

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 def summary(model: Model) -> str:
     """A few lines for the prompt."""
-    lo, hi = model.cost_range
-    if model.maximise:
-        lo, hi = 0.0 - hi, 0.0 - lo
+    lo, hi = model.price_range
     name = "rewards" if model.maximise else "costs"
     shape = "(S, A, S)" if model.next_costs else "(S, A)"
     prices = f"  {name} {shape} in [{lo:g}, {hi:g}]"

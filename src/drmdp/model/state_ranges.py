@@ -188,9 +188,7 @@ def facts_of(model: Any) -> ModelFacts:
     S = model.n_next
     shortest = shortest_seen = int(lengths.min(initial=S))
     if not (model.weights > 0).all():
-        pair = np.repeat(np.arange(open_pairs.size), blocks.lengths)
-        counts = np.bincount(pair[blocks.observed(model.weights)], minlength=open_pairs.size)
-        shortest_seen = int(counts[open_pairs].min(initial=S))
+        shortest_seen = int(model.choices[model.available].min(initial=S))
     missing = shortest < S if costs.ndim == 1 else costs.ndim == 3 and bool(np.isnan(costs).any())
     costs_range = float(known.min(initial=np.inf)), float(known.max(initial=-np.inf))
     sizes = shortest, shortest_seen, int(lengths.max(initial=0))

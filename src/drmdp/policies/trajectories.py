@@ -209,13 +209,11 @@ def _course(model: Any, policy: Any, kernel: Any, steps: int, stages: int | None
         if model.discounts is not None:
             what = "pairs have their own, and trajectories are added up with one for all"
             raise InputError(f"discount: {what}: change the model's")
-        return SimulatedSteps(
-            model.policy(policy)[None], [kernel], (model,), np.zeros(model.n_states)
-        )
+        x, final = model.policy(policy)[None], np.zeros(model.n_states)
+        return SimulatedSteps(x, [kernel], (model,), final)
     ends: tuple[Any, ...] = (None, None)
     if plan is not None:
-        costs = None if is_sequence(model) else plan.costs
-        ends = costs, plan.discount, plan.half_cycle
+        ends = None if is_sequence(model) else plan.costs, plan.discount, plan.half_cycle
     models = models_of(model, stages, *ends)[1]
     several = isinstance(kernel, list | tuple) and np.ndim(kernel[0]) != 2
     several = several or isinstance(kernel, KernelTuple)
@@ -223,9 +221,8 @@ def _course(model: Any, policy: Any, kernel: Any, steps: int, stages: int | None
         expected = f"one, or one for each of {stages:,} stages"
         raise InputError(f"kernel: expected {expected}, got {len(kernel):,}")
     final = np.zeros(models[0].n_states) if plan is None or steps != stages else plan.final
-    return SimulatedSteps(
-        policies_of(models, policy), kernel if several else [kernel], models, final
-    )
+    kernels = kernel if several else [kernel]
+    return SimulatedSteps(policies_of(models, policy), kernels, models, final)
 
 
 def _sampler(model: Model, kernel: Any, name: str) -> Any:

@@ -266,12 +266,13 @@ def _otherwise(plan: HorizonSolution, other: HorizonSolution) -> str:
 
 def _radii(subject: PlanFacts, panels: list[dict[str, Any]]) -> dict[str, Any]:
     """The panels in numbers."""
-    columns = ["radius", in_unit(f"{subject.side}-case {subject.noun}", subject.unit)]
-    cells = [[panel["radius"] for panel in panels], column(panel["bounds"][0] for panel in panels)]
-    if all(panel["bounds"][1] is not None for panel in panels):
-        columns.append("under the mean kernels")
-        cells.append(column(panel["bounds"][1] for panel in panels))
-    return table(columns, cells)
+    case = in_unit(f"{subject.side}-case {subject.noun}", subject.unit)
+    columns = [("radius", [panel["radius"] for panel in panels])]
+    columns.append((case, column(panel["bounds"][0] for panel in panels)))
+    means = [panel["bounds"][1] for panel in panels]
+    return table(
+        columns if None in means else [*columns, ("under the mean kernels", column(means))]
+    )
 
 
 def _pictures(plan: HorizonSolution) -> dict[str, Any]:
@@ -308,17 +309,16 @@ def _table(subject: PlanFacts, visits: Array | None) -> dict[str, Any]:
     stages, shown = plan._shown, first_visited(len(plan.states), share)
     states, fewest = shown.tolist(), fewest_rows(plan)
     notes = [left_out(len(plan.states), share)]
-    columns = ["state", *map(plan.stage_name, stages)]
-    cells = [[str(plan.states[s]) for s in states]]
-    cells += [[choice(plan.policy[t, s], plan.actions) for s in states] for t in stages]
+    columns = [("state", [str(plan.states[s]) for s in states])]
+    for t in stages:
+        played = [choice(plan.policy[t, s], plan.actions) for s in states]
+        columns.append((plan.stage_name(t), played))
     if fewest:
         rests = "how many observed transitions the action that rests on the fewest of them has"
         notes.append(f"Fewest rows: {rests}, at any stage.")
-        columns.append("fewest rows")
-        cells.append([fewest[s] for s in states])
-    columns.append(in_unit(plan.value_noun, subject.unit))
-    cells.append(column(plan.value[0, shown]))
-    return table(columns, cells, " ".join(filter(None, notes))) | {"names": 1 + len(stages)}
+        columns.append(("fewest rows", [fewest[s] for s in states]))
+    columns.append((in_unit(plan.value_noun, subject.unit), column(plan.value[0, shown])))
+    return table(columns, " ".join(filter(None, notes))) | {"names": 1 + len(stages)}
 
 
 def _problem(plan: HorizonSolution) -> dict[str, str]:

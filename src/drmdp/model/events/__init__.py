@@ -356,8 +356,7 @@ class EventModel(Model):
         return digests
 
     def __repr__(self) -> str:
-        lo, hi = self.cost_range
-        lo, hi = (0.0 - hi, 0.0 - lo) if self.maximise else (lo, hi)
+        lo, hi = self.price_range
         kind = "rewards" if self.maximise else "costs"
         shape = "of events" if self.priced else "(S, A)"
         how = "in a table" if isinstance(self.rule, EventTable) else "asked of a function"
