@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeGuard
@@ -337,13 +337,18 @@ def distribution(name: str, given: ArrayLike, names: Names, kind: str) -> Array:
     else:
         p, tol = numbers_with_slack(name, given)
     check_shape(name, p, (size,))
-    for bad, rule in ((~np.isfinite(p), "must be finite"), (p < 0, "must not be negative")):
-        if at := first_place(bad):
-            raise InputError(f"{name} {rule}: {kind} {names[at[0]]!r} has {float(p[at])!r}")
+    check_probabilities(name, p, lambda k: f"{kind} {names[k]!r}")
     total = math.fsum(p.tolist()) if p.max(initial=0.0) < 1e200 else math.inf
     if abs(total - 1) > tol:
         raise InputError(f"{name} must sum to 1, got {float(total)!r}")
     return p / total if abs(total - 1) > storage.rounding(size) else p
+
+
+def check_probabilities(what: str, p: Any, place: Callable[..., str]) -> None:
+    """Refuse what is infinite or negative; `place` names a place of the array."""
+    for bad, rule in ((~np.isfinite(p), "must be finite"), (p < 0, "must not be negative")):
+        if at := first_place(bad):
+            raise InputError(f"{what} {rule}: {place(*at)} has {float(p[at])!r}")
 
 
 def flag_array(name: str, given: ArrayLike, shape: tuple[int, ...]) -> BoolArray:

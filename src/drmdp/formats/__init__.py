@@ -34,22 +34,9 @@ from drmdp.sets.base import check_set
 from drmdp.sets.intervals import Intervals
 from drmdp.ui.progress import stage
 
-__all__ = [
-    "FORMATS",
-    "Writer",
-    "check_target",
-    "files_of",
-    "from_gymnasium",
-    "from_mdptoolbox",
-    "from_quantecon",
-    "read",
-    "read_intervals",
-    "to_gymnasium",
-    "to_mdptoolbox",
-    "to_quantecon",
-    "write",
-    "write_intervals",
-]
+__all__ = ["FORMATS", "Writer", "check_target", "files_of", "from_gymnasium", "from_mdptoolbox"]
+__all__ += ["from_quantecon", "read", "read_intervals", "to_gymnasium", "to_mdptoolbox"]
+__all__ += ["to_quantecon", "write", "write_intervals"]
 
 
 def __dir__() -> list[str]:

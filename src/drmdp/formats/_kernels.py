@@ -13,7 +13,7 @@ from scipy import sparse
 from drmdp._typing import Array, ArrayLike
 from drmdp.core.storage import no_zeros
 from drmdp.core.validation import Names, kernel_number, placed
-from drmdp.errors import InputError
+from drmdp.errors import InputError, refuse_given
 from drmdp.model import Model
 from drmdp.model.stack import stack
 
@@ -63,6 +63,4 @@ def stacked(
 
 def alone(weights: ArrayLike, names: Names | None) -> None:
     """Refuse weights and names of kernels where there is one thing only."""
-    for what, value in (("weights", weights), ("names", names)):
-        if value is not None:
-            raise InputError(f"{what}: they go with a list of several")
+    refuse_given({"weights": weights, "names": names}, "they go with a list of several")

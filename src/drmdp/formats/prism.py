@@ -30,7 +30,7 @@ from __future__ import annotations
 import re
 from array import array
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -52,17 +52,6 @@ WHOLE = re.compile(r"0|-?[1-9][0-9]{0,37}")
 Key = tuple[int, int, int]
 
 
-class Lines(NamedTuple):
-    """Lines of a file of transitions."""
-
-    n_states: int
-    keys: list[Key]
-    lower: Array
-    upper: Array
-    labels: list[str | None]
-    numbers: Any  # of the lines
-
-
 def read(path: Path, options: ReadOptions) -> Model:
     """Read a model and the files beside it."""
     return bounded(path, options).model()
@@ -82,7 +71,8 @@ def bounded(path: Path, options: ReadOptions) -> BoundedList:
     return BoundedList(cells, upper, (S, A), parts)
 
 
-def _transitions(path: Path) -> Lines:
+def _transitions(path: Path) -> tuple[int, list[Key], Array, Array, list[str | None], Any]:
+    """How many states there are, and of each line its key, both bounds, action and number."""
     rows = words(path)
     names = ("states", "choices", "transitions")
     line, header = next(rows, (1, []))
@@ -110,7 +100,7 @@ def _transitions(path: Path) -> Lines:
     for name, here, actual in zip(names, promised, counted, strict=True):
         if here != actual:
             raise InputError(f"line 1: promises {here} {name}, but there are {actual}")
-    return Lines(S, keys, np.array(lower), np.array(upper), labels, numbers)
+    return S, keys, np.array(lower), np.array(upper), labels, numbers
 
 
 def _bounds(line: int, text: str) -> tuple[float, float]:

@@ -71,10 +71,8 @@ def cuts(rng: np.random.Generator, rows: int, k: int) -> Array:
     """Draw distributions on k points, the gaps between k − 1 sorted uniform cuts of [0, 1], (rows,
     k).
     """
-    ends = np.zeros((rows, k + 1))
-    ends[:, 1:k] = np.sort(rng.random((rows, k - 1)), axis=1)
-    ends[:, k] = 1
-    return np.diff(ends, axis=1)
+    inner = np.sort(rng.random((rows, k - 1)), axis=1)
+    return np.diff(inner, axis=1, prepend=0.0, append=1.0)
 
 
 def kernel_of(
@@ -128,15 +126,7 @@ def log_normal(rng: np.random.Generator, spread: float) -> Callable[[Array], Arr
     """Return a draw for `resample` that multiplies each probability by exp(spread · z), z standard
     normal.
     """
-
-    def draw(probabilities: Array) -> Array:
-        factors = rng.standard_normal(probabilities.size)
-        factors *= spread
-        np.exp(factors, out=factors)
-        factors *= probabilities
-        return factors
-
-    return draw
+    return lambda p: np.exp(spread * rng.standard_normal(p.size)) * p
 
 
 def bump(distance: Any) -> Array:

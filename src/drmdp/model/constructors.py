@@ -145,8 +145,7 @@ class ModelConstructors:
         (name,) = given
         N, S, A, _ = jumps(rates).shape
         labels = labels_of((S, A, N), states, actions, kernel_names)
-        open_pairs = open_pairs_of(terminal, available, labels)[2]
-        kernels, fastest = uniformised(rates, open_pairs, labels)
+        kernels, fastest = uniformised(rates, open_pairs_of(terminal, available, labels)[2], labels)
         interest = interest_of(interest)
         step, discount = 1 / (fastest + interest), fastest / (fastest + interest)
         often = f"{fastest:.6g} steps per unit of time, in which something may happen"

@@ -134,8 +134,7 @@ class Span:
         if self.costs.ndim > 1:
             costs = self.costs if self.costs.ndim == 2 else np.abs(self.costs).sum(axis=2)
             if at := first_place((~self.available & (costs != 0)).ravel()):
-                what = f"{labels.pair(*at)} is not available but costs something"
-                raise InputError(f"costs: {what}")
+                raise InputError(f"costs: {labels.pair(*at)} is not available but costs something")
         if at := first_place(~((self.initial >= 0) & (self.initial < np.inf))):
             rule = "must not be negative" if self.initial[at] < 0 else "must be finite"
             state = labels.states[self.first + at[0]]

@@ -329,9 +329,8 @@ def check_index(index: dict[str, Any], more: tuple[str, ...]) -> None:
     for name in index:
         if name not in known:
             raise InputError(f"{INDEX}: unknown entry {shown(name)}; known: {', '.join(known)}")
-    for name in ("shape", "discount", "weights"):
-        if name not in index:
-            raise InputError(f"{INDEX}: {name}: missing")
+    with checks.placed(INDEX):
+        check_there(index, ("shape", "discount", "weights"))
     for name in ("sparse", "maximise"):
         if not isinstance(index.get(name, False), bool):
             raise InputError(f"{name}: expected true or false, got {shown(index[name])}")

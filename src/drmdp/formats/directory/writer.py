@@ -240,8 +240,7 @@ def _flags(name: str, given: ArrayLike, shape: tuple[int, ...], default: bool) -
 
 def _masses(initial: ArrayLike, n: int, labels: distributions.Labels) -> Array:
     mass = checks.numbers("initial", initial)
-    if mass.shape != (n,):
-        raise InputError(f"initial: expected shape {(n,)}, got {mass.shape}")
+    checks.check_shape("initial", mass, (n,))
     for s in np.flatnonzero(~((mass >= 0) & (mass < np.inf)))[:1].tolist():
         place = f"state {labels.states[labels.first + s]!r}"
         raise InputError(f"initial: {place} has {float(mass[s])!r}, expected a probability")

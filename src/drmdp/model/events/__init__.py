@@ -50,8 +50,7 @@ class EventModel(Model):
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields, without arrays derived from them."""
-        names = (*_fields(Model), *_fields(EventModel))
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in (*_fields(Model), *_fields(EventModel))}
 
     @property
     def next_costs(self) -> bool:
