@@ -23,7 +23,7 @@ from drmdp.policies.single_kernels import Singles, plan_singles
 from drmdp.report import page
 from drmdp.report.decision_sentences import SURE, decide
 from drmdp.report.facts import MAPPED, first_visited, in_unit, left_out, table
-from drmdp.report.lead import against, assumed, trust, within
+from drmdp.report.lead import PanelRow, against, assumed, panels_of, trust, within
 from drmdp.report.matter import matter
 from drmdp.report.rivals import LARGE, SWEEPS, mean_of, plan_rivals
 from drmdp.report.worth import Worth, paragraphs
@@ -32,7 +32,7 @@ from drmdp.solution.results import SELDOM
 from drmdp.solution.rows import fewest_rows
 from drmdp.solvers.horizon import with_models
 from drmdp.ui.progress import stage
-from drmdp.ui.text import amount, column, count, discount
+from drmdp.ui.text import column, count, discount
 
 STEPS = 4
 """So many changes of the plan are told in sentences, and fewer if these take more than `LINES`
@@ -227,29 +227,14 @@ def _panels(
     """The best plan at each radius; the first that is shown is that of the page, or the one whose
     worst case is nearest to it.
     """
-    plan, panels = subject.plan, []
-    near = [abs(float(plan.initial @ other.value[0]) - subject.worst) for other in sweep.values()]
-    before: list[tuple[str, list[str], str]] | None = None
-    for k, (radius, other) in enumerate(sweep.items()):
+    plan, rows = subject.plan, list[PanelRow]()
+    for radius, other in sweep.items():
+        here, worst = np.array_equal(other.value, plan.value), float(plan.initial @ other.value[0])
         lines, more = decisions(other, _visits(other))
-        mean = mean_of(other, other.policy)
-        panels.append(
-            {
-                "radius": f"{radius:.3g}",
-                "current": k == int(np.argmin(near)),
-                "here": np.array_equal(other.value, plan.value),
-                "mark": before is not None and before != lines,
-                "same": lines == own,
-                "decisions": lines,
-                "more": more,
-                "worst": amount(float(plan.initial @ other.value[0]), subject.unit),
-                "mean": "" if mean is None else amount(mean, subject.unit),
-                "bounds": (float(plan.initial @ other.value[0]), mean),
-                "otherwise": _otherwise(plan, other),
-            }
-        )
-        before = lines
-    return panels
+        told = lines, lines, more, _otherwise(plan, other)
+        rows.append((radius, here, worst, mean_of(other, other.policy), *told))
+    near = [abs(worst - subject.worst) for _, _, worst, *_ in rows]
+    return panels_of(rows, int(np.argmin(near)) if near else 0, own, subject.unit)
 
 
 def _otherwise(plan: HorizonSolution, other: HorizonSolution) -> str:
