@@ -411,12 +411,12 @@ def state_flags(name: str, given: ArrayLike, states: Names) -> BoolArray:
         return flag_array(name, labels, (len(states),))
     if labels is None:
         raise unexpected(name, "a bool array, a state or a collection of states", given)
-    return _listed(name, labels, states, "state")
+    return _listed(name, labels, states, lookup(states), "state")
 
 
-def _listed(where: str, labels: Iterable[Any], names: Names, kind: str) -> BoolArray:
-    """Flags of the names that are listed, none of them twice."""
-    table, flags = lookup(names), np.zeros(len(names), dtype=bool)
+def _listed(where: str, labels: Iterable[Any], names: Names, table: Any, kind: str) -> BoolArray:
+    """Flags of the names that are listed, none of them twice; `table` is their `lookup`."""
+    flags = np.zeros(len(names), dtype=bool)
     for label in labels:
         k = find(table, label, where, kind)
         if flags[k]:  # 0 and 1 meant as flags, most likely
@@ -432,14 +432,14 @@ def available_flags(given: ArrayLike, states: Names, actions: Names) -> BoolArra
         return np.ones(shape, dtype=bool)
     if not isinstance(given, Mapping):
         return flag_array("available", given, shape)
-    flags, rows = np.ones(shape, dtype=bool), lookup(states)
+    flags, rows, columns = np.ones(shape, dtype=bool), lookup(states), lookup(actions)
     for state, choice in given.items():
         s = find(rows, state, "available", "state")
         where = f"available: state {states[s]!r}"
         labels = items_of(choice, len(actions) + 1)
         if labels is None:
             raise unexpected(where, "a collection of actions", choice)
-        flags[s] = _listed(where, labels, actions, "action")
+        flags[s] = _listed(where, labels, actions, columns, "action")
     return flags
 
 

@@ -116,6 +116,11 @@ class Span:
         parts: Any = {k: None if array is None else array[lo:hi] for k, array in arrays.items()}
         return Span(self.first + lo, self.names[lo:hi], blocks, costs, counts=counts, **parts)
 
+    def prices(self, maximise: bool) -> Any:
+        """Costs, or rewards, as a model takes them."""
+        values = 0.0 - self.costs if maximise else np.array(self.costs)
+        return self.blocks.matrix(values) if values.ndim == 1 else values
+
     def check(self, labels: Labels, discount: float) -> None:
         """Refuse invalid states, naming them by `labels` of the full model; nothing is copied or
         scaled.

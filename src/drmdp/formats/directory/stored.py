@@ -231,14 +231,11 @@ class StoredModel:
         arrays = (self.arrays["indices"], self.arrays["data"], self.costs)
         require(3 * sum(array.nbytes for array in arrays), "rows that are to be scaled")
         span = self.span(0, head.n_states)
-        costs = span.blocks.matrix(np.array(span.costs)) if head.costs == 1 else span.costs
-        if head.maximise:
-            costs = 0.0 - costs if head.costs > 1 else -costs
         of_head = ("discount", "weights", "actions", "kernel_names", "notes")
         arguments: Any = {name: getattr(head, name) for name in of_head}
         for name in ("initial", "available", "terminal"):
             arguments[name] = getattr(span, name)
-        arguments["rewards" if head.maximise else "costs"] = costs
+        arguments["rewards" if head.maximise else "costs"] = span.prices(head.maximise)
         counts = self._counts()
         model = Model(span.blocks, **arguments, states=span.names, counts=counts, normalize=True)
         optional = {name: getattr(span, name) for name in state_ranges.OPTIONAL}
