@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from drmdp._typing import Array
-from drmdp.core.storage import Kernels, compress_sparse
+from drmdp.core.storage import Kernels, compress_sparse, over_rows
 from drmdp.core.validation import integer
 from drmdp.errors import unexpected
 from drmdp.io.files import require
@@ -111,13 +111,12 @@ def resample(kernel: Kernels, n_kernels: int, draw: Callable[[Array], Array]) ->
     row. Kernels are drawn one after the other, so the first ones do not depend on how many there
     are.
     """
-    nominal, filled = kernel.entries(0), kernel.lengths > 0
-    starts, lengths = kernel.indptr[:-1][filled], kernel.lengths[filled]
+    nominal, lengths = kernel.entries(0), kernel.lengths
     data = np.empty(n_kernels * nominal.size)
     samples = replace(kernel, n_kernels=n_kernels, data=data.view())  # which is made read-only
     for i in range(n_kernels):
         weights = draw(nominal)
-        weights /= np.repeat(np.add.reduceat(weights, starts), lengths)
+        weights /= np.repeat(over_rows(np.add, weights, kernel.indptr), lengths)
         data[samples.positions(i)] = weights
     return samples
 

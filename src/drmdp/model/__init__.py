@@ -24,14 +24,15 @@ from drmdp.core import validation as checks
 from drmdp.core.cached import cached_property
 from drmdp.core.storage import Kernels
 from drmdp.core.validation import Names
-from drmdp.errors import InputError, described
+from drmdp.errors import InputError, brief, clean, described
 from drmdp.io.mapped_arrays import check_files
 from drmdp.model import counts as counted
 from drmdp.model import policies, state_ranges
 from drmdp.model.constructors import ModelConstructors
-from drmdp.model.display import notebook, summary
 from drmdp.model.shapes import kernel_shape
-from drmdp.model.state_ranges import ModelFacts, facts_of
+from drmdp.model.state_ranges import ModelFacts
+from drmdp.ui import html
+from drmdp.ui import text as words
 from drmdp.ui.progress import stage
 
 HEAD = ["n_actions", "n_kernels", "discount", "weights", "actions", "kernel_names"]
@@ -348,7 +349,20 @@ class Model(ModelConstructors):
     @cached_property
     def facts(self) -> ModelFacts:
         """Extremes and sums over the available pairs; those of the full model in a part of it."""
-        return facts_of(self)
+        costs, blocks, open_pairs = self._costs, self._blocks, self.available.ravel()
+        known = costs if costs.ndim == 1 else costs[self.available]
+        known = known[~np.isnan(known)]
+        lengths = blocks.lengths[open_pairs]
+        S = self.n_next
+        shortest = shortest_seen = int(lengths.min(initial=S))
+        if not (self.weights > 0).all():
+            shortest_seen = int(self.choices[self.available].min(initial=S))
+        unknown = costs.ndim == 3 and bool(np.isnan(costs).any())
+        missing = shortest < S if costs.ndim == 1 else unknown
+        costs_range = float(known.min(initial=np.inf)), float(known.max(initial=-np.inf))
+        sizes = shortest, shortest_seen, int(lengths.max(initial=0))
+        pairs = lengths.size, open_pairs.size - lengths.size
+        return ModelFacts(*costs_range, *sizes, *pairs, int(blocks.indices.size), missing)
 
     @property
     def choices(self) -> Any:
@@ -437,11 +451,47 @@ class Model(ModelConstructors):
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        return summary(self)
+        """A few lines for the prompt."""
+        lo, hi = self.price_range
+        name = "rewards" if self.maximise else "costs"
+        shape = "(S, A, S)" if self.next_costs else "(S, A)"
+        prices = f"  {name} {shape} in [{lo:g}, {hi:g}]"
+        lines = [self.head.described(self._blocks.indices.size, words.memory(self.nbytes), prices)]
+        if self.discounts is not None:
+            least = words.discount(float(self.discounts[self.available].min()))
+            lines.append(f"  discounts (S, A) in [{least}, {words.discount(self.discount)}]")
+        if self.sojourn is not None:
+            lasts = self.sojourn[self.available]
+            lines.append(f"  steps last from {lasts.min():g} to {lasts.max():g}")
+        if not isinstance(self.kernel_names, range):
+            lines.append(f"  kernels {words.first_names(self.kernel_names)}")
+        if self._counts is not None and self.pair_counts is not None:
+            lines.append(f"  counts of {float(self.pair_counts.sum()):,.12g} transitions")
+        closed = int((~self.available[~self.terminal]).sum())
+        if closed or self.terminal.any():
+            ends = words.count(int(self.terminal.sum()), "terminal state")
+            lines.append(f"  {words.count(closed, 'unavailable pair')}, {ends}")
+        return clean("\n".join(lines + [f"  note: {brief(note, 1000)}" for note in self.notes]))
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        return notebook(self)
+        first, *others = repr(self).removeprefix("Model: ").splitlines()
+        data = "; ".join(line.strip() for line in others if "note: " not in line)
+        head = {"size": first, "data": data}
+        head |= {"notes": "; ".join(self.notes)} if self.notes else {}
+        sign = -1.0 if self.maximise else 1.0
+        columns, rows = ["state", "actions"], []
+        if not self.next_costs:
+            columns.append("reward" if self.maximise else "cost")
+        for s in range(min(self.n_states, html.ROWS)):
+            actions = np.flatnonzero(self.available[s])
+            names = words.first_names([self.actions[a] for a in actions.tolist()], 8)
+            rows.append([self.states[s], names or "(end)"])
+            if not self.next_costs:
+                costs = sorted({float(0.0 + sign * self._costs[s, a]) for a in actions})
+                extremes = dict.fromkeys((costs[0], costs[-1])) if costs else ()
+                rows[-1].append(" … ".join(f"{cost:.6g}" for cost in extremes))
+        return html.facts("Model", head) + html.table(columns, rows, self.n_states)
 
 
 def check_model(given: Any, name: str = "model") -> None:

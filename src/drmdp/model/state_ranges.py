@@ -183,23 +183,6 @@ class ModelFacts(NamedTuple):
         return (self.least_cost, self.most_cost) if known else (0.0, 0.0)
 
 
-def facts_of(model: Any) -> ModelFacts:
-    """The facts of the states that a model has."""
-    costs, blocks, open_pairs = model._costs, model._blocks, model.available.ravel()
-    known = costs if costs.ndim == 1 else costs[model.available]
-    known = known[~np.isnan(known)]
-    lengths = blocks.lengths[open_pairs]
-    S = model.n_next
-    shortest = shortest_seen = int(lengths.min(initial=S))
-    if not (model.weights > 0).all():
-        shortest_seen = int(model.choices[model.available].min(initial=S))
-    missing = shortest < S if costs.ndim == 1 else costs.ndim == 3 and bool(np.isnan(costs).any())
-    costs_range = float(known.min(initial=np.inf)), float(known.max(initial=-np.inf))
-    sizes = shortest, shortest_seen, int(lengths.max(initial=0))
-    pairs = lengths.size, open_pairs.size - lengths.size
-    return ModelFacts(*costs_range, *sizes, *pairs, int(blocks.indices.size), missing)
-
-
 def together(parts: Sequence[ModelFacts]) -> ModelFacts:
     """The facts of several ranges as one."""
     folds: tuple[Any, ...] = (min, max, min, min, max, sum, sum, sum, any)
