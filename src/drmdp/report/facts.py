@@ -91,10 +91,8 @@ class Subject(Worth):
     @property
     def radius(self) -> float | None:
         """The radius, if it is one number."""
-        ambiguity = self.ambiguity
-        if ambiguity is None or not ambiguity.sized or np.ndim(ambiguity.radius):
-            return None
-        return float(ambiguity.radius)
+        known = self.ambiguity is not None and self.comparable
+        return float(self.ambiguity.radius) if known else None
 
     @cached_property
     def visited(self) -> Any:

@@ -233,8 +233,7 @@ class StoredModel:
         span = self.span(0, head.n_states)
         of_head = ("discount", "weights", "actions", "kernel_names", "notes")
         arguments: Any = {name: getattr(head, name) for name in of_head}
-        for name in ("initial", "available", "terminal"):
-            arguments[name] = getattr(span, name)
+        arguments |= {name: getattr(span, name) for name in ("initial", "available", "terminal")}
         arguments["rewards" if head.maximise else "costs"] = span.prices(head.maximise)
         counts = self._counts()
         model = Model(span.blocks, **arguments, states=span.names, counts=counts, normalize=True)
