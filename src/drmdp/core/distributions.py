@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
 from drmdp.core.storage import ROW_SUM_TOL_FLOAT32, Kernels, rounding
-from drmdp.core.validation import names_of
+from drmdp.core.validation import check_probabilities, names_of
 from drmdp.errors import InputError, first_place
 from drmdp.ui.text import count
 
@@ -100,7 +101,8 @@ def check(
     data, open_pairs = kernels.data, available.ravel()
     for lo, hi in kernels.pieces():
         part, first = kernels.part(lo, hi), N * int(kernels.indptr[lo])
-        _check_entries(kernels, part, first, labels)
+        place = partial(_place, kernels, labels, first)
+        check_probabilities("kernels: probabilities", part.data, place)
         sums = part.sums()
         checked, rounded = np.repeat(open_pairs[lo:hi], N), rounding(np.repeat(part.lengths, N))
         if not single:
@@ -123,15 +125,10 @@ def check(
     return kernels if data is kernels.data else replace(kernels, data=data)
 
 
-def _check_entries(kernels: Kernels, part: Kernels, first: int, labels: Labels) -> None:
-    infinite, negative = ~np.isfinite(part.data), part.data < 0
-    for bad, rule in ((infinite, "must be finite"), (negative, "must not be negative")):
-        if bad.any():
-            flat = first + int(np.argmax(bad))
-            pair, i, t = kernels.entry(flat)
-            place = f"{labels.row(pair, i)}, next state {labels.states[t]!r}"
-            number = float(kernels.data[flat])
-            raise InputError(f"kernels: probabilities {rule}: {place} has {number!r}")
+def _place(kernels: Kernels, labels: Labels, first: int, k: int) -> str:
+    """Name the entry that is k places behind the first one."""
+    pair, i, t = kernels.entry(first + k)
+    return f"{labels.row(pair, i)}, next state {labels.states[t]!r}"
 
 
 def sum_fault(total: float, normalize: bool = False) -> str:

@@ -42,6 +42,11 @@ def row_sum_tol(dtype: Any) -> float:
     return ROW_SUM_TOL_FLOAT32 if dtype.kind == "f" and dtype.itemsize == 4 else ROW_SUM_TOL
 
 
+def slack_of(normalize: bool) -> float:
+    """How far below 0 a number may be, if the caller asks for rows to be put right, or not."""
+    return NEGATIVE_NORMALIZED if normalize else NEGATIVE
+
+
 def rounding(size: Any) -> Any:
     """Rounding of the sum of so many numbers that sum to 1: no reason to touch them."""
     return 2 * (size + 2) * np.finfo(float).eps
@@ -152,12 +157,10 @@ class Kernels:
 
     def mask(self, start: int, stop: int) -> BoolArray:
         """Flags of the stored next states, for the states start … stop − 1, (n, A, S)."""
-        n, A, S = stop - start, self.n_actions, self.n_states
-        lo, hi = self.indptr[start * A], self.indptr[stop * A]
-        pair = np.repeat(np.arange(n * A), self.lengths[start * A : stop * A])
-        mask = np.zeros((n * A, S), dtype=bool)
-        mask[pair, self.indices[lo:hi]] = True
-        return mask.reshape(n, A, S)
+        A = self.n_actions
+        part = self.part(start * A, stop * A)
+        listed = part.matrix(np.ones(part.indices.size, dtype=bool))
+        return np.asarray(listed.toarray().reshape(stop - start, A, self.n_states))
 
     def dense(self, start: int, stop: int) -> Array:
         """Expand the states start … stop − 1 to (n, A, N, S)."""
@@ -208,6 +211,14 @@ def over_rows(join: np.ufunc, entries: Any, indptr: IntArray, empty: float = 0.0
     if filled.any():
         out[filled] = join.reduceat(entries, indptr[:-1][filled], dtype=np.float64)
     return out
+
+
+def extremes(group: IntArray, values: Array, n: int) -> tuple[Array, Array]:
+    """Smallest and largest value of each of n groups, (n,); ±inf where there is none."""
+    low, high = np.full(n, np.inf), np.full(n, -np.inf)
+    np.minimum.at(low, group, values)
+    np.maximum.at(high, group, values)
+    return low, high
 
 
 def entry_keys(indptr: IntArray, indices: Any, S: int) -> IntArray:
@@ -285,11 +296,8 @@ def from_arrays(
 ) -> Kernels:
     """Take over stored arrays of shape (N, S, A) after checking that they fit together."""
     N, S, A = shape
-    for name, array, kind in (
-        ("indptr", indptr, "i"),
-        ("indices", indices, "i"),
-        ("data", data, "f"),
-    ):
+    arrays = {"indptr": indptr, "indices": indices, "data": data}
+    for (name, array), kind in zip(arrays.items(), "iif", strict=True):
         if array.ndim != 1 or array.dtype.kind != kind:
             expected = f"expected a one-dimensional {kind!r} array"
             raise InputError(f"{name}: {expected}, got {array.dtype} {array.shape}")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeGuard
 
@@ -23,6 +24,24 @@ from drmdp.io.archives import parse_json
 Names = Sequence[Hashable]
 LOW = 0.5
 """Discounts below are asked back: a rate of interest may be meant."""
+
+
+@contextmanager
+def placed(place: str) -> Iterator[None]:
+    """Name a place in errors inside."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
+
+
+def only_one(**given: Any) -> tuple[str, Any]:
+    """The one of two arguments that was given, and its name."""
+    there = [(name, value) for name, value in given.items() if value is not None]
+    if len(there) != 1:
+        count = "both" if there else "neither"
+        raise InputError(f"give exactly one of {' and '.join(given)}, got {count}")
+    return there[0]
 
 
 def numbers(name: str, given: ArrayLike) -> Array:
@@ -132,7 +151,7 @@ def names_of(name: str, given: Names | None, size: int) -> Names:
         return given
     labels = items_of(given, size + 1)
     if labels is None or isinstance(given, set | frozenset):  # a set has no order
-        raise InputError(f"{name}: expected a sequence of {size} names, got {shown(given)}")
+        raise unexpected(name, f"a sequence of {size} names", given)
     names = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
     if len(names) != size:
         length = "more" if len(names) > size else len(names)
@@ -318,13 +337,18 @@ def distribution(name: str, given: ArrayLike, names: Names, kind: str) -> Array:
     else:
         p, tol = numbers_with_slack(name, given)
     check_shape(name, p, (size,))
-    for bad, rule in ((~np.isfinite(p), "must be finite"), (p < 0, "must not be negative")):
-        if at := first_place(bad):
-            raise InputError(f"{name} {rule}: {kind} {names[at[0]]!r} has {float(p[at])!r}")
+    check_probabilities(name, p, lambda k: f"{kind} {names[k]!r}")
     total = math.fsum(p.tolist()) if p.max(initial=0.0) < 1e200 else math.inf
     if abs(total - 1) > tol:
         raise InputError(f"{name} must sum to 1, got {float(total)!r}")
     return p / total if abs(total - 1) > storage.rounding(size) else p
+
+
+def check_probabilities(what: str, p: Any, place: Callable[..., str]) -> None:
+    """Refuse what is infinite or negative; `place` names a place of the array."""
+    for bad, rule in ((~np.isfinite(p), "must be finite"), (p < 0, "must not be negative")):
+        if at := first_place(bad):
+            raise InputError(f"{what} {rule}: {place(*at)} has {float(p[at])!r}")
 
 
 def flag_array(name: str, given: ArrayLike, shape: tuple[int, ...]) -> BoolArray:
@@ -377,9 +401,8 @@ def check_shape(name: str, given: Any, shape: tuple[int, ...], kind: str = "") -
 
 def state_flags(name: str, given: ArrayLike, states: Names) -> BoolArray:
     """Flags (S,) of states, from flags or names."""
-    flags = np.zeros(len(states), dtype=bool)
     if given is None:
-        return flags
+        return np.zeros(len(states), dtype=bool)
     if isinstance(given, np.ndarray):
         return flag_array(name, given, (len(states),))
     alone = isinstance(given, str | int | np.integer) and not _is_flag(given)
@@ -388,12 +411,17 @@ def state_flags(name: str, given: ArrayLike, states: Names) -> BoolArray:
         return flag_array(name, labels, (len(states),))
     if labels is None:
         raise unexpected(name, "a bool array, a state or a collection of states", given)
-    table = lookup(states)
-    for state in labels:
-        s = find(table, state, name, "state")
-        if flags[s]:  # 0 and 1 meant as flags, most likely
-            raise InputError(f"{name}: state {states[s]!r} is given twice")
-        flags[s] = True
+    return _listed(name, labels, states, lookup(states), "state")
+
+
+def _listed(where: str, labels: Iterable[Any], names: Names, table: Any, kind: str) -> BoolArray:
+    """Flags of the names that are listed, none of them twice; `table` is their `lookup`."""
+    flags = np.zeros(len(names), dtype=bool)
+    for label in labels:
+        k = find(table, label, where, kind)
+        if flags[k]:  # 0 and 1 meant as flags, most likely
+            raise InputError(f"{where}: {kind} {names[k]!r} is given twice")
+        flags[k] = True
     return flags
 
 
@@ -404,20 +432,14 @@ def available_flags(given: ArrayLike, states: Names, actions: Names) -> BoolArra
         return np.ones(shape, dtype=bool)
     if not isinstance(given, Mapping):
         return flag_array("available", given, shape)
-    flags = np.ones(shape, dtype=bool)
-    rows, columns = lookup(states), lookup(actions)
+    flags, rows, columns = np.ones(shape, dtype=bool), lookup(states), lookup(actions)
     for state, choice in given.items():
         s = find(rows, state, "available", "state")
         where = f"available: state {states[s]!r}"
         labels = items_of(choice, len(actions) + 1)
         if labels is None:
-            raise InputError(f"{where}: expected a collection of actions, got {shown(choice)}")
-        flags[s] = False
-        for action in labels:
-            a = find(columns, action, where, "action")
-            if flags[s, a]:
-                raise InputError(f"{where}: action {actions[a]!r} is given twice")
-            flags[s, a] = True
+            raise unexpected(where, "a collection of actions", choice)
+        flags[s] = _listed(where, labels, actions, columns, "action")
     return flags
 
 

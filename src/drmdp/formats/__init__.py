@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from drmdp._typing import BoolArray
+from drmdp.core.validation import placed
 from drmdp.errors import InputError, Notice
 from drmdp.formats import craam, directory, npz, prism, umb
 from drmdp.formats._intervals import model_between
@@ -33,22 +34,9 @@ from drmdp.sets.base import check_set
 from drmdp.sets.intervals import Intervals
 from drmdp.ui.progress import stage
 
-__all__ = [
-    "FORMATS",
-    "Writer",
-    "check_target",
-    "files_of",
-    "from_gymnasium",
-    "from_mdptoolbox",
-    "from_quantecon",
-    "read",
-    "read_intervals",
-    "to_gymnasium",
-    "to_mdptoolbox",
-    "to_quantecon",
-    "write",
-    "write_intervals",
-]
+__all__ = ["FORMATS", "Writer", "check_target", "files_of", "from_gymnasium", "from_mdptoolbox"]
+__all__ += ["from_quantecon", "read", "read_intervals", "to_gymnasium", "to_mdptoolbox"]
+__all__ += ["to_quantecon", "write", "write_intervals"]
 
 
 def __dir__() -> list[str]:
@@ -275,16 +263,10 @@ def _store(model: Model, path: AnyPath, chosen: Any, write: Callable[[], None]) 
         if getattr(model, name) is not None and name not in chosen.HOLDS:
             fault = f"the format holds no {words}, which this model has"
             raise InputError(f"{text}: {fault}; .npz and .drmdp do")
-    try:
-        with stage(f"writing {text}"):
-            write()
-    except InputError as error:
-        raise InputError(f"{text}: {error}") from None
-    lost = []
-    for name, words in NAMES.items():
-        names = getattr(model, name)
-        if name not in chosen.HOLDS and names and not isinstance(names, range):
-            lost.append(words)
+    with placed(text), stage(f"writing {text}"):
+        write()
+    others = {name: getattr(model, name) for name in NAMES if name not in chosen.HOLDS}
+    lost = [NAMES[name] for name, names in others.items() if names and not isinstance(names, range)]
     if lost:
         what = f"left out, for the format holds none: {', '.join(lost)}"
         warnings.warn(f"{text}: {what}", Notice, stacklevel=3)

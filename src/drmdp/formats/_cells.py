@@ -18,7 +18,7 @@ from scipy import sparse
 
 from drmdp._typing import Array, BoolArray, IntArray
 from drmdp.core.distributions import sum_fault
-from drmdp.core.storage import NEGATIVE, NEGATIVE_NORMALIZED, Kernels, from_parts, unsigned
+from drmdp.core.storage import Kernels, extremes, from_parts, slack_of, unsigned
 from drmdp.errors import InputError
 from drmdp.io.files import memory_limit
 from drmdp.model import Model
@@ -128,7 +128,7 @@ def _rescaled(
     is to scale them.
     """
     N, S, A = shape
-    p = unsigned(cells.p, NEGATIVE_NORMALIZED if normalize else NEGATIVE)
+    p = unsigned(cells.p, slack_of(normalize))
     for k in np.flatnonzero(p < 0)[:1].tolist():
         fault = f"probabilities must not be negative, got {float(p[k])!r}"
         raise InputError(f"{cells.place(k)}: {fault}")
@@ -155,7 +155,7 @@ def _rewards(kernels: Kernels, pair: IntArray, cells: TransitionList, notes: lis
     S, A = kernels.n_states, kernels.n_actions
     p, reward = cells.p, cells.reward
     keys, cell = np.unique(pair * S + cells.t, return_inverse=True)
-    low, high = _span(cell, reward, keys.size)
+    low, high = extremes(cell, reward, keys.size)
     value = low
     if (low < high).any():
         mass = np.bincount(cell, weights=p, minlength=keys.size)
@@ -165,7 +165,7 @@ def _rewards(kernels: Kernels, pair: IntArray, cells: TransitionList, notes: lis
         which = f"rewards of {_counted(low < high, 'transition')}"
         notes.append(f"{which} differ between kernels: averaged by probability")
     pairs, columns = np.divmod(keys, S)
-    low, high = _span(pairs, value, S * A)
+    low, high = extremes(pairs, value, S * A)
     if not (low < high).any():
         return np.where(np.isfinite(low), low, 0.0).reshape(S, A)
     if keys.size == kernels.indices.size:
@@ -181,14 +181,6 @@ def _rewards(kernels: Kernels, pair: IntArray, cells: TransitionList, notes: lis
 def _counted(flags: BoolArray, noun: str) -> str:
     n = int(flags.sum())
     return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
-def _span(group: IntArray, values: Array, n: int) -> tuple[Array, Array]:
-    """Smallest and largest value of each group, (n,); ±inf where there is none."""
-    low, high = np.full(n, np.inf), np.full(n, -np.inf)
-    np.minimum.at(low, group, values)
-    np.maximum.at(high, group, values)
-    return low, high
 
 
 # ---------------------------------------------------------------------- model → cells

@@ -49,8 +49,8 @@ from scipy import sparse
 
 from drmdp.core.names import back, listed
 from drmdp.core.storage import Kernels, compress_dense, from_arrays
-from drmdp.core.validation import ends_of, origin_of, start_of
-from drmdp.errors import InputError, brief, shown
+from drmdp.core.validation import ends_of, origin_of, placed, start_of
+from drmdp.errors import InputError, brief, shown, unexpected
 from drmdp.io.archives import Field, Header, parse_json
 from drmdp.io.files import memory_limit
 from drmdp.model import Model, changed
@@ -160,8 +160,7 @@ def to_model(fields: Mapping[str, Any], normalize: bool = False) -> Model:
     costs = fields[costs_name]
     if costs_name.startswith("next_"):
         if costs.shape != kernels.indices.shape:
-            expected = f"expected shape {kernels.indices.shape} like indices"
-            raise InputError(f"{costs_name}: {expected}, got {costs.shape}")
+            raise unexpected(costs_name, f"shape {kernels.indices.shape} like indices", costs.shape)
         costs = kernels.matrix(np.asarray(costs, dtype=np.float64))
     for name in ("weights", "initial", "available", "terminal", "sojourn"):
         arguments[name] = fields.get(name)
@@ -186,8 +185,8 @@ def _blocks(fields: Mapping[str, Any]) -> Kernels:
     indptr, indices, data = fields["indptr"], fields["indices"], fields["data"]
     for name, size in (("indptr", S * A + 1), ("data", N * indices.size), ("weights", N)):
         if fields[name].size != size:
-            expected = f"expected {size} numbers for N, S, A = {N}, {S}, {A}"
-            raise InputError(f"{name}: {expected}, got {fields[name].size}")
+            expected = f"{size} numbers for N, S, A = {N}, {S}, {A}"
+            raise unexpected(name, expected, fields[name].size)
     rows = N * S * A
     if rows > memory_limit() // 8:  # their sums alone
         raise InputError(f"shape: N·S·A = {rows} rows do not fit in memory")
@@ -201,8 +200,7 @@ def shape_of(shape: Any, count: str, letters: str) -> tuple[int, ...]:
     """Check N, S, A, or however many there are."""
     right = isinstance(shape, list) and len(shape) == len(letters.split())
     if not right or any(type(size) is not int or size < 1 for size in shape):
-        expected = f"expected {count} positive whole numbers {letters}"
-        raise InputError(f"shape: {expected}, got {shown(shape)}")
+        raise unexpected("shape", f"{count} positive whole numbers {letters}", shape)
     return tuple(shape)
 
 
@@ -214,10 +212,8 @@ def _counts(fields: Mapping[str, Any], kernels: Any) -> Kernels:
 
 def _name_list(name: str, value: Any) -> list[Any]:
     if isinstance(value, str):
-        try:
+        with placed(f"{name}: expected a JSON list of names"):
             value = parse_json(value)
-        except InputError as error:
-            raise InputError(f"{name}: expected a JSON list of names: {error}") from None
     if not isinstance(value, list):
         raise InputError(f"{name}: expected a list of names, got {type(value).__name__}")
     return list(back(value))
@@ -260,11 +256,14 @@ def to_fields(model: Model) -> dict[str, Any]:
         counts = model._counts
         optional |= zip(COUNTS, (counts.indptr, counts.indices, counts.data), strict=True)
     fields |= {name: value for name, value in optional.items() if value is not None}
-    for name in NAMES:
-        names = getattr(model, name)
-        if names and not isinstance(names, range):
-            fields[name] = list(names) if name == "notes" else listed(name, names)
-    return fields
+    return fields | texts_of(model, NAMES)
+
+
+def texts_of(model: Any, which: tuple[str, ...]) -> dict[str, list[Any]]:
+    """Names and notes of a model, or of its head, that are not just numbers."""
+    given = {name: getattr(model, name) for name in which}
+    texts = {name: names for name, names in given.items() if names and not isinstance(names, range)}
+    return {k: list(x) if k == "notes" else listed(k, x) for k, x in texts.items()}
 
 
 def _plain_kernels(model: Model) -> Any:

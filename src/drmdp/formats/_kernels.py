@@ -11,8 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from drmdp._typing import Array, ArrayLike
-from drmdp.core.validation import Names, kernel_number
-from drmdp.errors import InputError
+from drmdp.core.storage import no_zeros
+from drmdp.core.validation import Names, kernel_number, placed
+from drmdp.errors import InputError, refuse_given
 from drmdp.model import Model
 from drmdp.model.stack import stack
 
@@ -31,11 +32,9 @@ def kernel_of(model: Model, which: Which) -> Any:
         values = model.mean
     else:
         values = blocks.data[blocks.positions(kernel_number(model, 0 if which is None else which))]
-    matrix = blocks.matrix(values).copy()
-    matrix.eliminate_zeros()
     rows = np.flatnonzero(np.repeat(model.terminal, A))
     stay = sparse.csr_array((np.ones(rows.size), (rows, rows // A)), shape=(S * A, S))
-    return sparse.csr_array(matrix + stay)
+    return sparse.csr_array(no_zeros(blocks.matrix(values)) + stay)
 
 
 def rewards_of(model: Model, kernel: Any) -> Array:
@@ -57,15 +56,11 @@ def stacked(
         raise InputError("expected one or more, got an empty list")
     models = []
     for m, item in enumerate(items):
-        try:
+        with placed(f"number {m}"):
             models.append(convert(item))
-        except InputError as error:
-            raise InputError(f"number {m}: {error}") from None
     return stack(models, weights, names)
 
 
 def alone(weights: ArrayLike, names: Names | None) -> None:
     """Refuse weights and names of kernels where there is one thing only."""
-    for what, value in (("weights", weights), ("names", names)):
-        if value is not None:
-            raise InputError(f"{what}: they go with a list of several")
+    refuse_given({"weights": weights, "names": names}, "they go with a list of several")

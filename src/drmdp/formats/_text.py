@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from drmdp.errors import InputError, shown
+from drmdp.errors import InputError, shown, unexpected
 from drmdp.io.files import Write, memory_limit, open_regular
 
 LARGEST_ID = 2**31
@@ -68,7 +68,7 @@ def number(line: int, name: str, text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise InputError(f"line {line}: {name}: expected a number, got {shown(text)}") from None
+        raise unexpected(f"line {line}: {name}", "a number", text) from None
     if not math.isfinite(value):
         raise InputError(f"line {line}: {name} must be finite, got {shown(text)}")
     return value
@@ -78,8 +78,7 @@ def index(line: int, name: str, text: str, below: int = LARGEST_ID) -> int:
     """A whole number of no sign, below a limit."""
     value = number(line, name, text)
     if value != int(value) or not 0 <= value < below:
-        expected = f"expected a whole number from 0 to {below - 1}"
-        raise InputError(f"line {line}: {name}: {expected}, got {shown(text)}")
+        raise unexpected(f"line {line}: {name}", f"a whole number from 0 to {below - 1}", text)
     return int(value)
 
 

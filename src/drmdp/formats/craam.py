@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from drmdp.errors import InputError, shown
+from drmdp.errors import InputError, first_place, unexpected
 from drmdp.formats import _cells
 from drmdp.formats._cells import ModelParts, TransitionList
 from drmdp.formats._options import ReadOptions
@@ -110,8 +110,7 @@ def _discount(path: Path, options: ReadOptions) -> float:
         rows = csv_rows(file)
         line, header = next(rows, (1, []))
         if [name.lower() for name in header] != ["parameter", "value"]:
-            expected = "expected the columns parameter, value"
-            raise InputError(f"line {line}: {expected}, got {shown(header)}")
+            raise unexpected(f"line {line}", "the columns parameter, value", header)
         for line, fields in rows:
             check_number(line, fields, 2)
             if fields[0].lower() == "discount":
@@ -122,12 +121,10 @@ def _discount(path: Path, options: ReadOptions) -> float:
 def _initial(path: Path, options: ReadOptions, S: int) -> Any:
     if (file := _companion(path, "initial", options)) is None:
         return None
-    initial = np.zeros(S)
     with naming(file.name):
         columns, lines = table(file, ("idstate", "probability"))
         states = columns["idstate"] - options.base
-        for line, s, p in zip(lines, states, columns["probability"], strict=True):
-            if not 0 <= s < S:
-                raise InputError(f"line {line}: unknown state {int(s) + options.base}")
-            initial[s] += p
-    return initial
+        if at := first_place((states < 0) | (states >= S)):
+            unknown = int(states[at]) + options.base
+            raise InputError(f"line {lines[at[0]]}: unknown state {unknown}")
+    return np.bincount(states, columns["probability"], S)

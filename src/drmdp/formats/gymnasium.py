@@ -19,7 +19,7 @@ from scipy import sparse
 
 from drmdp._typing import ArrayLike
 from drmdp.core.validation import Names, is_integer, number
-from drmdp.errors import InputError, brief, imported, shown
+from drmdp.errors import InputError, brief, imported, shown, unexpected
 from drmdp.formats._cells import ModelParts, TransitionList, list_cells, model_of
 from drmdp.formats._kernels import Which, alone, kernel_of, stacked
 from drmdp.model import Model
@@ -143,13 +143,12 @@ def _entries(table: Mapping[Any, Any], S: int, A: int) -> Any:
             if not _is_index(a, A):
                 raise InputError(f"{where}: actions are 0 … {A - 1}")
             if not isinstance(entries, list | tuple):
-                raise InputError(f"{where}: expected a list of transitions, got {shown(entries)}")
+                raise unexpected(where, "a list of transitions", entries)
             for entry in entries:
                 try:
                     p, t, reward, end = entry
                 except (TypeError, ValueError):
-                    expected = "expected (p, t, reward, terminated)"
-                    raise InputError(f"{where}: {expected}, got {shown(entry)}") from None
+                    raise unexpected(where, "(p, t, reward, terminated)", entry) from None
                 if not _is_index(t, S):
                     raise InputError(f"{where}: unknown next state {shown(t)}")
                 p, reward = number(where, p), number(where, reward)

@@ -21,7 +21,7 @@ from scipy import sparse
 
 from drmdp._typing import ArrayLike
 from drmdp.core.validation import Names, numbers
-from drmdp.errors import InputError
+from drmdp.errors import InputError, first_place, unexpected
 from drmdp.formats._kernels import Which, alone, kernel_of, rewards_of, stacked
 from drmdp.model import Model
 
@@ -73,8 +73,7 @@ def from_mdptoolbox(
     if prices.shape == (A, S, S):
         prices = _by_state("rewards", prices)
     elif not sparse.issparse(prices) and prices.shape not in ((S,), (S, A)):
-        expected = f"expected shape {(S,)}, {(S, A)} or {(A, S, S)}"
-        raise InputError(f"rewards: {expected}, got {prices.shape}")
+        raise unexpected("rewards", f"shape {(S,)}, {(S, A)} or {(A, S, S)}", prices.shape)
     return Model(kernels, rewards=prices, discount=discount)
 
 
@@ -100,10 +99,9 @@ def to_mdptoolbox(model: Model, *, kernel: Which = None) -> tuple[Any, Any]:
     kernel : number or name of a kernel, or "mean", optional
         Which, if there are several.
     """
-    for s, a in np.argwhere(~model.available & ~model.terminal[:, None])[:1].tolist():
-        pair = f"state {model.states[s]!r}, action {model.actions[a]!r}"
+    if at := first_place((~model.available & ~model.terminal[:, None]).ravel()):
         rule = "pymdptoolbox has every action in every state"
-        raise InputError(f"{rule}, but {pair} is not available")
+        raise InputError(f"{rule}, but {model.labels.pair(*at)} is not available")
     P = kernel_of(model, kernel)
     R = rewards_of(model, P)
     A = model.n_actions

@@ -30,12 +30,12 @@ from __future__ import annotations
 import re
 from array import array
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from drmdp._typing import Array, BoolArray
-from drmdp.errors import InputError, repeated, shown
+from drmdp.errors import InputError, repeated, shown, unexpected
 from drmdp.formats._cells import ModelParts, TransitionList, check_holdable, check_ids, list_held
 from drmdp.formats._intervals import BoundedList, check_bounds, list_bounds
 from drmdp.formats._options import ReadOptions
@@ -50,17 +50,6 @@ COMPANIONS = (".lab", ".trew", ".srew")
 LABEL = re.compile(r'([0-9]{1,9})="([^"]*)"')
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,37}")
 Key = tuple[int, int, int]
-
-
-class Lines(NamedTuple):
-    """Lines of a file of transitions."""
-
-    n_states: int
-    keys: list[Key]
-    lower: Array
-    upper: Array
-    labels: list[str | None]
-    numbers: Any  # of the lines
 
 
 def read(path: Path, options: ReadOptions) -> Model:
@@ -82,13 +71,14 @@ def bounded(path: Path, options: ReadOptions) -> BoundedList:
     return BoundedList(cells, upper, (S, A), parts)
 
 
-def _transitions(path: Path) -> Lines:
+def _transitions(path: Path) -> tuple[int, list[Key], Array, Array, list[str | None], Any]:
+    """How many states there are, and of each line its key, both bounds, action and number."""
     rows = words(path)
     names = ("states", "choices", "transitions")
     line, header = next(rows, (1, []))
     if len(header) != 3:
-        expected = "expected the numbers of states, choices and transitions"
-        raise InputError(f"line {line}: {expected}, got {shown(header)}")
+        expected = "the numbers of states, choices and transitions"
+        raise unexpected(f"line {line}", expected, header)
     promised = [index(line, name, text) for name, text in zip(names, header, strict=True)]
     keys: list[Key] = []
     lower, upper, labels, numbers = array("d"), array("d"), [], array("q")
@@ -110,7 +100,7 @@ def _transitions(path: Path) -> Lines:
     for name, here, actual in zip(names, promised, counted, strict=True):
         if here != actual:
             raise InputError(f"line 1: promises {here} {name}, but there are {actual}")
-    return Lines(S, keys, np.array(lower), np.array(upper), labels, numbers)
+    return S, keys, np.array(lower), np.array(upper), labels, numbers
 
 
 def _bounds(line: int, text: str) -> tuple[float, float]:
@@ -120,8 +110,7 @@ def _bounds(line: int, text: str) -> tuple[float, float]:
         return p, p
     ends = text.removeprefix("[").removesuffix("]").split(",")
     if not text.endswith("]") or len(ends) != 2:
-        expected = "expected a number or [lower,upper]"
-        raise InputError(f"line {line}: probability: {expected}, got {shown(text)}")
+        raise unexpected(f"line {line}: probability", "a number or [lower,upper]", text)
     lower, upper = (number(line, "probability", end) for end in ends)
     check_bounds(f"line {line}", lower, upper, shown(text))
     return lower, upper

@@ -26,7 +26,7 @@ from typing import IO, Any
 import numpy as np
 
 from drmdp._typing import Array, BoolArray, IntArray
-from drmdp.errors import InputError, imported, shown
+from drmdp.errors import InputError, imported, shown, unexpected
 from drmdp.formats._cells import ModelParts, TransitionList, list_held
 from drmdp.formats._intervals import BoundedList, check_bounds, list_bounds
 from drmdp.formats._options import ReadOptions
@@ -205,8 +205,7 @@ def labels(path: Path, S: int) -> dict[str, BoolArray]:
         by_label = {name: np.asarray(part["states"], bool) for name, part in annotated.items()}
     for name, flags in by_label.items():
         if flags.shape != (S,):
-            expected = f"expected a flag for each of {S} states"
-            raise InputError(f"label {name!r}: {expected}, got {flags.size}")
+            raise unexpected(f"label {name!r}", f"a flag for each of {S} states", flags.size)
     return by_label
 
 

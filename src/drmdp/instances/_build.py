@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from drmdp._typing import Array
-from drmdp.core.storage import Kernels, compress_sparse
+from drmdp.core.storage import Kernels, compress_sparse, over_rows
 from drmdp.core.validation import integer
 from drmdp.errors import unexpected
 from drmdp.io.files import require
@@ -71,10 +71,8 @@ def cuts(rng: np.random.Generator, rows: int, k: int) -> Array:
     """Draw distributions on k points, the gaps between k − 1 sorted uniform cuts of [0, 1], (rows,
     k).
     """
-    ends = np.zeros((rows, k + 1))
-    ends[:, 1:k] = np.sort(rng.random((rows, k - 1)), axis=1)
-    ends[:, k] = 1
-    return np.diff(ends, axis=1)
+    inner = np.sort(rng.random((rows, k - 1)), axis=1)
+    return np.diff(inner, axis=1, prepend=0.0, append=1.0)
 
 
 def kernel_of(
@@ -113,13 +111,12 @@ def resample(kernel: Kernels, n_kernels: int, draw: Callable[[Array], Array]) ->
     row. Kernels are drawn one after the other, so the first ones do not depend on how many there
     are.
     """
-    nominal, filled = kernel.entries(0), kernel.lengths > 0
-    starts, lengths = kernel.indptr[:-1][filled], kernel.lengths[filled]
+    nominal, lengths = kernel.entries(0), kernel.lengths
     data = np.empty(n_kernels * nominal.size)
     samples = replace(kernel, n_kernels=n_kernels, data=data.view())  # which is made read-only
     for i in range(n_kernels):
         weights = draw(nominal)
-        weights /= np.repeat(np.add.reduceat(weights, starts), lengths)
+        weights /= np.repeat(over_rows(np.add, weights, kernel.indptr), lengths)
         data[samples.positions(i)] = weights
     return samples
 
@@ -128,15 +125,7 @@ def log_normal(rng: np.random.Generator, spread: float) -> Callable[[Array], Arr
     """Return a draw for `resample` that multiplies each probability by exp(spread · z), z standard
     normal.
     """
-
-    def draw(probabilities: Array) -> Array:
-        factors = rng.standard_normal(probabilities.size)
-        factors *= spread
-        np.exp(factors, out=factors)
-        factors *= probabilities
-        return factors
-
-    return draw
+    return lambda p: np.exp(spread * rng.standard_normal(p.size)) * p
 
 
 def bump(distance: Any) -> Array:

@@ -144,10 +144,8 @@ def of_model(model: Model) -> ProblemSource:
 
     def draw(lo: int, hi: int) -> Drawn:
         part = model.span(lo, hi)
-        costs = part.blocks.matrix(part.costs) if part.costs.ndim == 1 else part.costs
+        costs = part.prices(model.maximise)
         names = None if isinstance(model.states, range) else part.names
-        if model.maximise:
-            costs = 0.0 - costs if part.costs.ndim > 1 else -costs
         return Drawn(part.blocks, costs, names, part.available, part.terminal, part.initial)
 
     names = [field.name for field in fields(ProblemSource)]

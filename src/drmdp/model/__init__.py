@@ -24,14 +24,15 @@ from drmdp.core import validation as checks
 from drmdp.core.cached import cached_property
 from drmdp.core.storage import Kernels
 from drmdp.core.validation import Names
-from drmdp.errors import InputError, described
+from drmdp.errors import InputError, brief, clean, described
 from drmdp.io.mapped_arrays import check_files
 from drmdp.model import counts as counted
 from drmdp.model import policies, state_ranges
 from drmdp.model.constructors import ModelConstructors
-from drmdp.model.display import notebook, summary
 from drmdp.model.shapes import kernel_shape
-from drmdp.model.state_ranges import ModelFacts, facts_of
+from drmdp.model.state_ranges import ModelFacts
+from drmdp.ui import html
+from drmdp.ui import text as words
 from drmdp.ui.progress import stage
 
 HEAD = ["n_actions", "n_kernels", "discount", "weights", "actions", "kernel_names"]
@@ -157,16 +158,13 @@ class Model(ModelConstructors):
         normalize: bool = False,
         sojourn: ArrayLike = None,
     ) -> None:
-        if (costs is None) == (rewards is None):
-            count = "neither" if costs is None else "both"
-            raise InputError(f"give exactly one of costs and rewards, got {count}")
+        name, prices = checks.only_one(costs=costs, rewards=rewards)
         others = {"costs": costs, "rewards": rewards, "available": available, "actions": actions}
         others |= {"kernel_names": kernel_names, "weights": weights}
         source, N, S, A, row_sum_tol = kernel_shape(kernels, others)
         labels = distributions.labels_of((S, A, N), states, actions, kernel_names)
         end, ends, open_pairs = state_ranges.open_pairs_of(terminal, available, labels)
-        slack = storage.NEGATIVE_NORMALIZED if normalize else storage.NEGATIVE
-        blocks = storage.compressed(source, open_pairs, slack)
+        blocks = storage.compressed(source, open_pairs, storage.slack_of(normalize))
         scaled = distributions.RowScaling(normalize)
         blocks = distributions.check(blocks, open_pairs, labels, row_sum_tol, scaled)
         if dtype is not None:
@@ -186,7 +184,6 @@ class Model(ModelConstructors):
             **{"start": None, "origin": None},
             _counts=counted.counts_of(counts, S, S, labels, blocks.is_sparse),
         )
-        name, prices = ("costs", costs) if rewards is None else ("rewards", rewards)
         value = checks.costs_of(name, prices, blocks, open_pairs, self.discount, labels)
         self._set(_costs=0.0 - value if self.maximise else value)  # never −0.0
 
@@ -329,6 +326,12 @@ class Model(ModelConstructors):
         return self.facts.cost_range
 
     @property
+    def price_range(self) -> tuple[float, float]:
+        """The same of costs or rewards, as they were given."""
+        low, high = self.cost_range
+        return (0.0 - high, 0.0 - low) if self.maximise else (low, high)
+
+    @property
     def costs_missing(self) -> bool:
         """Whether some transition that no kernel has lacks a cost."""
         return self.facts.missing
@@ -346,7 +349,20 @@ class Model(ModelConstructors):
     @cached_property
     def facts(self) -> ModelFacts:
         """Extremes and sums over the available pairs; those of the full model in a part of it."""
-        return facts_of(self)
+        costs, blocks, open_pairs = self._costs, self._blocks, self.available.ravel()
+        known = costs if costs.ndim == 1 else costs[self.available]
+        known = known[~np.isnan(known)]
+        lengths = blocks.lengths[open_pairs]
+        S = self.n_next
+        shortest = shortest_seen = int(lengths.min(initial=S))
+        if not (self.weights > 0).all():
+            shortest_seen = int(self.choices[self.available].min(initial=S))
+        unknown = costs.ndim == 3 and bool(np.isnan(costs).any())
+        missing = shortest < S if costs.ndim == 1 else unknown
+        costs_range = float(known.min(initial=np.inf)), float(known.max(initial=-np.inf))
+        sizes = shortest, shortest_seen, int(lengths.max(initial=0))
+        pairs = lengths.size, open_pairs.size - lengths.size
+        return ModelFacts(*costs_range, *sizes, *pairs, int(blocks.indices.size), missing)
 
     @property
     def choices(self) -> Any:
@@ -435,11 +451,47 @@ class Model(ModelConstructors):
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        return summary(self)
+        """A few lines for the prompt."""
+        lo, hi = self.price_range
+        name = "rewards" if self.maximise else "costs"
+        shape = "(S, A, S)" if self.next_costs else "(S, A)"
+        prices = f"  {name} {shape} in [{lo:g}, {hi:g}]"
+        lines = [self.head.described(self._blocks.indices.size, words.memory(self.nbytes), prices)]
+        if self.discounts is not None:
+            least = words.discount(float(self.discounts[self.available].min()))
+            lines.append(f"  discounts (S, A) in [{least}, {words.discount(self.discount)}]")
+        if self.sojourn is not None:
+            lasts = self.sojourn[self.available]
+            lines.append(f"  steps last from {lasts.min():g} to {lasts.max():g}")
+        if not isinstance(self.kernel_names, range):
+            lines.append(f"  kernels {words.first_names(self.kernel_names)}")
+        if self._counts is not None and self.pair_counts is not None:
+            lines.append(f"  counts of {float(self.pair_counts.sum()):,.12g} transitions")
+        closed = int((~self.available[~self.terminal]).sum())
+        if closed or self.terminal.any():
+            ends = words.count(int(self.terminal.sum()), "terminal state")
+            lines.append(f"  {words.count(closed, 'unavailable pair')}, {ends}")
+        return clean("\n".join(lines + [f"  note: {brief(note, 1000)}" for note in self.notes]))
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        return notebook(self)
+        first, *others = repr(self).removeprefix("Model: ").splitlines()
+        data = "; ".join(line.strip() for line in others if "note: " not in line)
+        head = {"size": first, "data": data}
+        head |= {"notes": "; ".join(self.notes)} if self.notes else {}
+        sign = -1.0 if self.maximise else 1.0
+        columns, rows = ["state", "actions"], []
+        if not self.next_costs:
+            columns.append("reward" if self.maximise else "cost")
+        for s in range(min(self.n_states, html.ROWS)):
+            actions = np.flatnonzero(self.available[s])
+            names = words.first_names([self.actions[a] for a in actions.tolist()], 8)
+            rows.append([self.states[s], names or "(end)"])
+            if not self.next_costs:
+                costs = sorted({float(0.0 + sign * self._costs[s, a]) for a in actions})
+                extremes = dict.fromkeys((costs[0], costs[-1])) if costs else ()
+                rows[-1].append(" … ".join(f"{cost:.6g}" for cost in extremes))
+        return html.facts("Model", head) + html.table(columns, rows, self.n_states)
 
 
 def check_model(given: Any, name: str = "model") -> None:

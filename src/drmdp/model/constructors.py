@@ -74,10 +74,7 @@ class ModelConstructors:
         >>> drmdp.Model.from_functions(["up"], actions, transition, cost, discount=0.9).states
         ('up', 'down')
         """
-        if (cost is None) == (rewards is None):
-            count = "neither" if cost is None else "both"
-            raise InputError(f"give exactly one of cost and rewards, got {count}")
-        name, price = ("cost", cost) if rewards is None else ("rewards", rewards)
+        name, price = checks.only_one(cost=cost, rewards=rewards)
         for what, function in (("transition", transition), (name, price)):
             if not callable(function):
                 raise InputError(f"{what}: expected a function, got {shown(function)}")
@@ -148,8 +145,7 @@ class ModelConstructors:
         (name,) = given
         N, S, A, _ = jumps(rates).shape
         labels = labels_of((S, A, N), states, actions, kernel_names)
-        open_pairs = open_pairs_of(terminal, available, labels)[2]
-        kernels, fastest = uniformised(rates, open_pairs, labels)
+        kernels, fastest = uniformised(rates, open_pairs_of(terminal, available, labels)[2], labels)
         interest = interest_of(interest)
         step, discount = 1 / (fastest + interest), fastest / (fastest + interest)
         often = f"{fastest:.6g} steps per unit of time, in which something may happen"

@@ -35,14 +35,11 @@ def checked(model: Any, policy: ArrayLike) -> Array:
                 cure = f": it has a policy for each of {len(x):,} stages: give one of them"
             raise InputError(f"policy: expected shape {(S, A)} or {(S,)}, got {x.shape}{cure}")
     x = np.where(model.terminal[:, None], 0.0, x)
-    for bad, rule in (
-        (~np.isfinite(x), "probabilities must be finite"),
-        (x < 0, "probabilities must not be negative"),
-        ((x > 0) & ~model.available, "an unavailable action is played"),
-    ):
-        if at := first_place(bad):
-            where = model.labels.pair(at[0] * A + at[1])
-            raise InputError(f"policy: {rule}: {where} has {float(x[at])!r}")
+    pair = model.labels.pair
+    checks.check_probabilities("policy: probabilities", x, lambda s, a: pair(s * A + a))
+    if at := first_place((x > 0) & ~model.available):
+        where = pair(at[0] * A + at[1])
+        raise InputError(f"policy: an unavailable action is played: {where} has {float(x[at])!r}")
     with np.errstate(over="ignore"):
         total = x.sum(axis=1)
     if at := first_place((np.abs(total - 1) > tol) & ~model.terminal):
@@ -57,8 +54,7 @@ def _from_actions(model: Any, chosen: Array) -> Array:
     bad = played & ~((chosen >= 0) & (chosen < model.n_actions) & (chosen == np.floor(chosen)))
     if at := first_place(bad):
         rule = f"expected action numbers 0 … {model.n_actions - 1}"
-        state = f"state {model.states[at[0]]!r}"
-        raise InputError(f"policy: {rule}: {state} has {float(chosen[at])!r}")
+        raise InputError(f"policy: {rule}: state {model.states[at[0]]!r} has {float(chosen[at])!r}")
     x[played, chosen[played].astype(np.int64)] = 1
     return x
 

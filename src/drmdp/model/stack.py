@@ -18,6 +18,7 @@ from drmdp._typing import Array, ArrayLike
 from drmdp.core import validation as checks
 from drmdp.core.levels import ended
 from drmdp.core.names import same
+from drmdp.core.storage import extremes
 from drmdp.core.validation import Names
 from drmdp.errors import InputError, described, first_place
 from drmdp.model import Model, changed, check_model
@@ -157,9 +158,7 @@ def _listed_costs(models: Sequence[Model], shares: Array) -> tuple[Any, bool]:
         weight.append(share * model.mean)
     key, inverse = np.unique(np.concatenate(keys), return_inverse=True)
     price, mass = np.concatenate(prices), np.concatenate(weight)
-    low, high = np.full(key.size, np.inf), np.full(key.size, -np.inf)
-    np.minimum.at(low, inverse, price)
-    np.maximum.at(high, inverse, price)
+    low, high = extremes(inverse, price, key.size)
     total = np.bincount(inverse, mass)
     mean = np.bincount(inverse, mass * price) / np.where(total > 0, total, 1.0)
     costs = np.where((low == high) | (total == 0), low, mean)

@@ -116,6 +116,11 @@ class Span:
         parts: Any = {k: None if array is None else array[lo:hi] for k, array in arrays.items()}
         return Span(self.first + lo, self.names[lo:hi], blocks, costs, counts=counts, **parts)
 
+    def prices(self, maximise: bool) -> Any:
+        """Costs, or rewards, as a model takes them."""
+        values = 0.0 - self.costs if maximise else np.array(self.costs)
+        return self.blocks.matrix(values) if values.ndim == 1 else values
+
     def check(self, labels: Labels, discount: float) -> None:
         """Refuse invalid states, naming them by `labels` of the full model; nothing is copied or
         scaled.
@@ -134,8 +139,7 @@ class Span:
         if self.costs.ndim > 1:
             costs = self.costs if self.costs.ndim == 2 else np.abs(self.costs).sum(axis=2)
             if at := first_place((~self.available & (costs != 0)).ravel()):
-                what = f"{labels.pair(*at)} is not available but costs something"
-                raise InputError(f"costs: {what}")
+                raise InputError(f"costs: {labels.pair(*at)} is not available but costs something")
         if at := first_place(~((self.initial >= 0) & (self.initial < np.inf))):
             rule = "must not be negative" if self.initial[at] < 0 else "must be finite"
             state = labels.states[self.first + at[0]]
@@ -177,25 +181,6 @@ class ModelFacts(NamedTuple):
         """Smallest and largest known cost; zeros if there is none."""
         known = self.least_cost <= self.most_cost
         return (self.least_cost, self.most_cost) if known else (0.0, 0.0)
-
-
-def facts_of(model: Any) -> ModelFacts:
-    """The facts of the states that a model has."""
-    costs, blocks, open_pairs = model._costs, model._blocks, model.available.ravel()
-    known = costs if costs.ndim == 1 else costs[model.available]
-    known = known[~np.isnan(known)]
-    lengths = blocks.lengths[open_pairs]
-    S = model.n_next
-    shortest = shortest_seen = int(lengths.min(initial=S))
-    if not (model.weights > 0).all():
-        pair = np.repeat(np.arange(open_pairs.size), blocks.lengths)
-        counts = np.bincount(pair[blocks.observed(model.weights)], minlength=open_pairs.size)
-        shortest_seen = int(counts[open_pairs].min(initial=S))
-    missing = shortest < S if costs.ndim == 1 else costs.ndim == 3 and bool(np.isnan(costs).any())
-    costs_range = float(known.min(initial=np.inf)), float(known.max(initial=-np.inf))
-    sizes = shortest, shortest_seen, int(lengths.max(initial=0))
-    pairs = lengths.size, open_pairs.size - lengths.size
-    return ModelFacts(*costs_range, *sizes, *pairs, int(blocks.indices.size), missing)
 
 
 def together(parts: Sequence[ModelFacts]) -> ModelFacts:

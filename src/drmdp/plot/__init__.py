@@ -30,26 +30,9 @@ from drmdp.plot.sensitivity import (
 )
 from drmdp.plot.states import policy, values
 
-__all__ = [
-    "acceptability",
-    "acceptability_curve",
-    "choice",
-    "convergence",
-    "cost_effectiveness",
-    "kernel",
-    "map",
-    "measure_next",
-    "over_kernels",
-    "plan",
-    "policy",
-    "prices",
-    "radius",
-    "sets",
-    "shares",
-    "tornado",
-    "transitions",
-    "values",
-]
+__all__ = ["acceptability", "acceptability_curve", "choice", "convergence", "cost_effectiveness"]
+__all__ += ["kernel", "map", "measure_next", "over_kernels", "plan", "policy", "prices", "radius"]
+__all__ += ["sets", "shares", "tornado", "transitions", "values"]
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from drmdp._typing import Array, ArrayLike
 from drmdp.core.names import coordinates as in_names
 from drmdp.core.validation import numbers
-from drmdp.errors import InputError, shown
+from drmdp.errors import InputError, shown, unexpected
 from drmdp.plot._axes import WIDTH, axes, bar, kind, model_of, side
 from drmdp.plot.plans import GREY, colours, palette_legend
 from drmdp.plot.style import BLACK
@@ -129,7 +129,7 @@ def places_of(states: Any, coordinates: ArrayLike = None) -> Places | None:
             axes = "row", "column"
     if at.shape != (S, 2) or not np.isfinite(at).all():
         expected = f"{S:,} pairs of finite numbers, or the shape of a grid"
-        raise InputError(f"coordinates: expected {expected}, got {shown(coordinates)}")
+        raise unexpected("coordinates", expected, coordinates)
     order = np.lexsort(at.T)
     double = np.flatnonzero((np.diff(at[order], axis=0) == 0).all(axis=1))
     if double.size and coordinates is None:

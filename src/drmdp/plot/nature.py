@@ -181,7 +181,7 @@ def prices(solution: Solution | HorizonSolution, n: int = 12, ax: Any = None) ->
             style = {"color": ink(), "markersize": 11, "markeredgewidth": 2}
             ax.plot(marks[apart], rows, "|", label="a little less", **style)
             legend(ax, 2)
-        unit = "radius" if getattr(ambiguity, "level", None) is None else "level"
+        unit = ambiguity.size_name
         ax.set(xlabel=f"change of the {side(solution)}-case {noun} per unit of {unit}")
     return ax
 

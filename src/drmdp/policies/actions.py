@@ -182,8 +182,7 @@ def deterministic(
         judged = _judged(model, ambiguity, x, tol, rtol)
         upper = inward(model, judged.value)
         q = np.where(model.terminal[:, None], 0.0, _each_action(model, ambiguity, upper))
-        slack = (1 - model.discount) * tolerance.goal(judged.scale)
-        improved = _improved(q, chosen, slack)
+        improved = _improved(q, chosen, (1 - model.discount) * tolerance.goal(judged.scale))
         if np.array_equal(improved, chosen):
             break
         chosen = improved

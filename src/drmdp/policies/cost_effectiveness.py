@@ -119,8 +119,8 @@ def cost_effectiveness(
     names, sign = tuple(map(str, policies)), -1.0 if first.maximise else 1.0
 
     def under(**outcome: Any) -> Array:
-        each = [by_kernel(model, policy, **outcome) for policy in policies.values()]
-        values = np.stack(each)  # (P, N, [T + 1,] S)
+        # (P, N, [T + 1,] S)
+        values = np.stack([by_kernel(model, policy, **outcome) for policy in policies.values()])
         return np.asarray((values[:, :, 0] if values.ndim == 4 else values) @ first.initial)
 
     main = under()

@@ -137,8 +137,7 @@ def _checked(model: Model, matrix: Any, name: str) -> Any:
     clean: Any = matrix if is_sparse else np.where(used[:, None], matrix, 0.0)
     total = np.asarray(clean.sum(axis=1)).ravel()
     if at := first_place(used & (np.abs(total - 1) > ROW_SUM_TOL)):
-        where = model.labels.pair(*at)
-        raise InputError(f"{name}: {where} sums to {float(total[at])!r}, not 1")
+        raise InputError(f"{name}: {model.labels.pair(*at)} sums to {float(total[at])!r}, not 1")
     scale = np.where(used, 1 / np.where(used, total, 1.0), 0.0)
     _check_costs(model, clean, name)
     return sparse.csr_array(clean.multiply(scale[:, None])) if is_sparse else clean * scale[:, None]
@@ -152,11 +151,9 @@ def _check_costs(model: Model, matrix: Any, name: str) -> None:
     unknown = np.isnan(costs_of(model, listed.indptr, listed.indices)) & (listed.data > 0)
     pairs = np.repeat(np.arange(model.available.size), np.diff(listed.indptr))
     if at := first_place(unknown & model.available.ravel()[pairs]):
-        where = (
-            f"{model.labels.pair(int(pairs[at]))}, next state {model.states[listed.indices[at]]!r}"
-        )
-        what = f"{where} has probability {float(listed.data[at]):.3g}"
-        raise InputError(f"{name}: {what}, its cost is unknown")
+        target = f"next state {model.states[listed.indices[at]]!r}"
+        what = f"{target} has probability {float(listed.data[at]):.3g}, its cost is unknown"
+        raise InputError(f"{name}: {model.labels.pair(int(pairs[at]))}, {what}")
 
 
 def expected_costs(model: Model, matrix: Any) -> Array:
@@ -204,8 +201,7 @@ def stages_under(models: Sequence[Model], kernel: Any) -> list[Stage]:
     for model in models:
         if id(model) not in stages:
             matrix = matrix_of(model, kernel)
-            costs = expected_costs(model, matrix)
-            stages[id(model)] = dense(matrix) if small else matrix, costs
+            stages[id(model)] = dense(matrix) if small else matrix, expected_costs(model, matrix)
     return [stages[id(model)] for model in models]
 
 

@@ -208,10 +208,8 @@ def _checked(policies: Any, check: Any) -> Array | None:
         return None
     arrays = []
     for name, policy in policies.items():
-        try:
+        with checks.placed(f"policies: {name!r}"):
             arrays.append(check(policy))
-        except InputError as error:
-            raise InputError(f"policies: {name!r}: {error}") from None
     if not arrays:
         raise InputError("policies: expected at least one, or None for the nominal one, got none")
     return np.stack(arrays)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -159,18 +159,18 @@ def simulate(
         kind = "plan" if is_plan(policy) else "sequence of models"
         raise InputError(f"steps: the {kind} has {longest:,} stages, got {steps:,} steps")
     require(32.0 * n * steps, f"{n:,} trajectories × {steps:,} steps")
-    course = _course(model, policy, kernel, steps, longest)
-    first, rng = course.models[0], generator(seed, "simulate")
-    number = {id(each): m for m, each in enumerate(course.models)}
+    policies, kernels, models, ends = _course(model, policy, kernel, steps, longest)
+    first, rng = models[0], generator(seed, "simulate")
+    number = {id(each): m for m, each in enumerate(models)}
 
     @lru_cache(maxsize=1)  # steps that follow each other often share them
     def actions_of(i: int) -> _Rows:
-        return _Rows(course.policies[i])
+        return _Rows(policies[i])
 
     @lru_cache(maxsize=1)
     def next_of(j: int, m: int) -> Any:
-        name = f"kernel of stage {j}" if len(course.kernels) > 1 else "kernel"
-        return _sampler(course.models[m], course.kernels[j], name)
+        name = f"kernel of stage {j}" if len(kernels) > 1 else "kernel"
+        return _sampler(models[m], kernels[j], name)
 
     states = np.empty((n, steps + 1), dtype=np.int64)
     actions = np.full((n, steps), -1, dtype=np.int64)
@@ -180,28 +180,23 @@ def simulate(
         states[:, k + 1] = states[:, k]
         running = np.flatnonzero(~first.terminal[states[:, k]])
         s = states[running, k]
-        i, j, m = (min(k, len(each) - 1) for each in course[:3])
-        source, rows = course.models[m], next_of(j, number[id(course.models[m])])
+        i, j, m = (min(k, len(each) - 1) for each in (policies, kernels, models))
+        source, rows = models[m], next_of(j, number[id(models[m])])
         prices = rows if isinstance(rows, _Events) else source.costs
         a = actions_of(i).draw(s, rng)
         t = rows.draw(s * first.n_actions + a, rng)
         states[running, k + 1], actions[running, k] = t, a
         costs[running, k] = _costs(prices, first.n_actions, s, a, t)
-    final = course.final[states[:, -1]]
+    final = ends[states[:, -1]]
     return Trajectories(states, actions, -costs if first.maximise else costs, first.discount, final)
 
 
-class SimulatedSteps(NamedTuple):
-    """Policies, kernels and models of the steps."""
-
-    policies: Any  # (T, S, A), or one (1, S, A)
-    kernels: Any  # one, or one a step
-    models: tuple[Model, ...]  # one, or one a step
-    final: Array  # (S,)
-
-
-def _course(model: Any, policy: Any, kernel: Any, steps: int, stages: int | None) -> SimulatedSteps:
-    """Check the arguments of `simulate`."""
+def _course(
+    model: Any, policy: Any, kernel: Any, steps: int, stages: int | None
+) -> tuple[Any, Any, tuple[Model, ...], Array]:
+    """Policies (T, S, A), kernels and models of the steps, or one of each for all; final values,
+    (S,).
+    """
     plan = policy if isinstance(policy, HorizonSolution) else None
     plan = None if plan is not None and plan.noun == "probability" else plan  # it has no costs
     if stages is None:
@@ -209,13 +204,10 @@ def _course(model: Any, policy: Any, kernel: Any, steps: int, stages: int | None
         if model.discounts is not None:
             what = "pairs have their own, and trajectories are added up with one for all"
             raise InputError(f"discount: {what}: change the model's")
-        return SimulatedSteps(
-            model.policy(policy)[None], [kernel], (model,), np.zeros(model.n_states)
-        )
+        return model.policy(policy)[None], [kernel], (model,), np.zeros(model.n_states)
     ends: tuple[Any, ...] = (None, None)
     if plan is not None:
-        costs = None if is_sequence(model) else plan.costs
-        ends = costs, plan.discount, plan.half_cycle
+        ends = None if is_sequence(model) else plan.costs, plan.discount, plan.half_cycle
     models = models_of(model, stages, *ends)[1]
     several = isinstance(kernel, list | tuple) and np.ndim(kernel[0]) != 2
     several = several or isinstance(kernel, KernelTuple)
@@ -223,9 +215,7 @@ def _course(model: Any, policy: Any, kernel: Any, steps: int, stages: int | None
         expected = f"one, or one for each of {stages:,} stages"
         raise InputError(f"kernel: expected {expected}, got {len(kernel):,}")
     final = np.zeros(models[0].n_states) if plan is None or steps != stages else plan.final
-    return SimulatedSteps(
-        policies_of(models, policy), kernel if several else [kernel], models, final
-    )
+    return policies_of(models, policy), kernel if several else [kernel], models, final
 
 
 def _sampler(model: Model, kernel: Any, name: str) -> Any:

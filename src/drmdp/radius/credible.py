@@ -51,8 +51,7 @@ def credible(draws: Model, ambiguity: AmbiguitySet, level: float = 0.9) -> Array
     ambiguity.fitted(draws).check_sized()
     level, used = checked_level("level", level), np.flatnonzero(draws.weights > 0)
     if ambiguity.moves != "states" or used.size < 2 or ambiguity.short == "intervals":
-        expected = "a set around two or more posterior draws"
-        raise unexpected(ambiguity.short, expected, used.size)
+        raise unexpected(ambiguity.short, "a set around two or more posterior draws", used.size)
     weights = draws.weights[used] / draws.weights[used].sum()
     out = np.zeros(draws.available.shape if ambiguity.by_pair else draws.n_states)
     for s in np.flatnonzero(draws.available.any(axis=1)).tolist():

@@ -125,9 +125,7 @@ def decide(
     # the larger ones last, of two of a size the one that is played more
     order = np.lexsort((np.bincount(group, shares), sizes))
     words = [_what(actions, keys[g], x[group == g], exact) for g in range(len(keys))]
-    if len(keys) == 1:
-        return Decision(((words[0], ""),))
-    if sizes[order[:-1]].max() <= NAMES and len(keys) <= NAMES:
+    if sizes[order[:-1]].max(initial=0) <= NAMES and len(keys) <= NAMES:
         clauses = [(words[g], named(states, running[group == g], rows)) for g in order[:-1]]
         return Decision((*clauses, (words[order[-1]], "")))
     runs = _runs(states, running, group)
@@ -331,8 +329,7 @@ def _box(box: Box, names: list[str], states: Sequence[Any], running: IntArray) -
             both = f"is from {first} to {last}"
             parts.append(f"the state {both if bounded and capped else only}")
         elif bounded and capped:
-            equal = first == last
-            parts.append(f"{name} = {first}" if equal else f"{first} ≤ {name} ≤ {last}")
+            parts.append(f"{name} = {first}" if first == last else f"{first} ≤ {name} ≤ {last}")
         else:
             parts.append(f"{name} ≥ {first}" if bounded else f"{name} ≤ {last}")
     return " and ".join(parts)

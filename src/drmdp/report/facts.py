@@ -91,10 +91,8 @@ class Subject(Worth):
     @property
     def radius(self) -> float | None:
         """The radius, if it is one number."""
-        ambiguity = self.ambiguity
-        if ambiguity is None or not ambiguity.sized or np.ndim(ambiguity.radius):
-            return None
-        return float(ambiguity.radius)
+        known = self.ambiguity is not None and self.comparable
+        return float(self.ambiguity.radius) if known else None
 
     @cached_property
     def visited(self) -> Any:
@@ -141,9 +139,7 @@ def problem(subject: Subject) -> dict[str, str]:
             "actions": f"{len(solution.actions):,}",
             "model": f"not at hand, fingerprint {solution.fingerprint[:16]}…",
         }
-    low, high = model.cost_range
-    if model.maximise:
-        low, high = 0.0 - high, 0.0 - low
+    low, high = model.price_range
     by = "state, action and next state" if model.next_costs else "state and action"
     closed = int((~model.available[~model.terminal]).sum())
     weights = model.weights[model.weights > 0]
@@ -219,10 +215,14 @@ def certificate(subject: Subject) -> list[str]:
     ]
 
 
-def table(columns: list[str], cells: list[list[str]], note: str = "") -> dict[str, Any]:
+Columns = list[tuple[str, list[str]]]
+"""Names of columns and their cells."""
+
+
+def table(columns: Columns, note: str = "") -> dict[str, Any]:
     """Columns of cells as rows."""
-    rows = [list(row) for row in zip(*cells, strict=True)]
-    return {"columns": columns, "rows": rows, "note": note}
+    rows = [list(row) for row in zip(*(cells for _, cells in columns), strict=True)]
+    return {"columns": [name for name, _ in columns], "rows": rows, "note": note}
 
 
 def states_table(subject: Subject) -> dict[str, Any]:
@@ -230,24 +230,21 @@ def states_table(subject: Subject) -> dict[str, Any]:
     solution, model, noun = subject.solution, subject.model, subject.noun
     total = len(solution.states)
     case = f"{noun} under the mean kernel" if subject.certain else f"{subject.side}-case {noun}"
-    columns = ["state", "action", in_unit(case, subject.unit)]
     share = None if model is None else policies.visits(model, solution.policy)
     order = first_visited(total, share)
-    states = order.tolist()
-    cells = [[str(solution.states[s]) for s in states]]
-    cells.append([choice(solution.policy[s], solution.actions) for s in states])
-    cells.append(column(solution.value[order]))
-    if model is not None and not subject.certain:
-        columns.append("under the mean kernel")
-        cells.append(column(subject.means[order]))
-    if share is not None:
-        columns.append("share of time under the mean kernel")
-        cells.append([f"{part:.2%}" for part in share[order]])
+    states, policy = order.tolist(), solution.policy
+    columns = [("state", [str(solution.states[s]) for s in states])]
+    columns.append(("action", [choice(policy[s], solution.actions) for s in states]))
     counts = None if model is None else model.pair_counts
     if counts is not None:
-        columns.insert(2, "rests on rows")
-        cells.insert(2, [rows_played(solution.policy[s], counts[s]) for s in order.tolist()])
-    return table(columns, cells, left_out(total, share))
+        columns.append(("rests on rows", [rows_played(policy[s], counts[s]) for s in states]))
+    columns.append((in_unit(case, subject.unit), column(solution.value[order])))
+    if model is not None and not subject.certain:
+        columns.append(("under the mean kernel", column(subject.means[order])))
+    if share is not None:
+        shares = [f"{part:.2%}" for part in share[order]]
+        columns.append(("share of time under the mean kernel", shares))
+    return table(columns, left_out(total, share))
 
 
 def first_visited(total: int, share: Array | None) -> IntArray:
@@ -294,14 +291,13 @@ def radius_table(subject: Subject) -> dict[str, Any]:
     sweep = subject.sweep
     assert sweep is not None
     points, first = sweep.points, sweep.points[0].actions
-    cells = [[f"{p.radius:.4g}" for p in points], [f"{p.fraction:.1%}" for p in points]]
-    cells += [column(sweep.worst), column(sweep.nominal)]
-    cells.append([f"{int((p.actions != first).sum()):,}" for p in points])
-    case = in_unit(f"{subject.side}-case {subject.noun}", subject.unit)
+    radii = [f"{p.radius:.4g}" for p in points]
     largest = "share of the largest" if subject.size == "radius" else "share of the way from 1"
-    columns = [subject.size, largest, case, "under the mean kernel"]
-    columns.append(f"states that act otherwise than at {cells[0][0]}")
-    return table(columns, cells)
+    columns = [(subject.size, radii), (largest, [f"{p.fraction:.1%}" for p in points])]
+    case = in_unit(f"{subject.side}-case {subject.noun}", subject.unit)
+    columns += [(case, column(sweep.worst)), ("under the mean kernel", column(sweep.nominal))]
+    others = [f"{int((p.actions != first).sum()):,}" for p in points]
+    return table([*columns, (f"states that act otherwise than at {radii[0]}", others)])
 
 
 def in_unit(words: str, unit: str) -> str:

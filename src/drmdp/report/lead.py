@@ -10,7 +10,7 @@ import numpy as np
 
 from drmdp import policies
 from drmdp._typing import Array
-from drmdp.report.decision_sentences import SURE, Decision, decide, spans
+from drmdp.report.decision_sentences import SURE, decide, spans
 from drmdp.report.facts import Subject
 from drmdp.report.worth import paragraphs
 from drmdp.sets import AmbiguitySet
@@ -141,6 +141,12 @@ def assumed(subject: Any, ambiguity: AmbiguitySet, when: str = "") -> str:
 # ---------------------------------------------------------------------- along the radius
 
 
+PanelRow = tuple[float, bool, float, float | None, Any, list[Any], str, str]
+"""A radius, whether the page is about it, its worst case and mean; what its decision is compared
+by, the sentences of it, what they leave out, and where another policy acts otherwise.
+"""
+
+
 def switch(subject: Subject) -> list[dict[str, Any]]:
     """The best policy at each radius of the path: texts of the panels, and which of them is this
     one.
@@ -152,31 +158,41 @@ def switch(subject: Subject) -> list[dict[str, Any]]:
     share = policies.visits(model, policy)
     own = decide(model.states, model.actions, policy, share)
     current = int(np.argmin(np.abs(sweep.radii - radius))) if radius is not None else 0
-    panels: list[dict[str, Any]] = []
-    before: Decision | None = None
-    values = zip(sweep.points, sweep.worst, sweep.nominal, strict=True)
-    for k, (point, worst, mean) in enumerate(values):
+    rows: list[PanelRow] = []
+    for point, worst, mean in zip(sweep.points, sweep.worst, sweep.nominal, strict=True):
         near = radius is not None and abs(point.radius - radius) <= 1e-12 * max(radius, 1.0)
         played = policy if near else point.policy
         decision = own if near else decide(model.states, model.actions, played, share)
         if near and subject.mean is not None:
             worst, mean = subject.worst, subject.mean
         likeliest = ((x >= 0.5).argmax(axis=1) for x in (played, policy))
+        otherwise = _otherwise(subject, np.flatnonzero(np.not_equal(*likeliest)))
+        told = decision.sentence, [("", decision.lines, decision.caveat)], "", otherwise
+        rows.append((point.radius, near, float(worst), float(mean), *told))
+    return panels_of(rows, current, own.sentence, subject.unit)
+
+
+def panels_of(rows: list[PanelRow], current: int, own: Any, unit: str) -> list[dict[str, Any]]:
+    """Texts of the panels of a path: of which `current` is shown first, and `own` is the decision
+    of the page.
+    """
+    panels: list[dict[str, Any]] = []
+    for k, (radius, here, worst, mean, told, decisions, more, otherwise) in enumerate(rows):
         panels.append(
             {
-                "radius": f"{point.radius:.3g}",
+                "radius": f"{radius:.3g}",
                 "current": k == current,
-                "here": near,
-                "mark": before is not None and before.sentence != decision.sentence,
-                "same": decision.sentence == own.sentence,
-                "decisions": [("", decision.lines, decision.caveat)],
-                "more": "",
-                "worst": amount(float(worst), subject.unit),
-                "mean": amount(float(mean), subject.unit),
-                "otherwise": _otherwise(subject, np.flatnonzero(np.not_equal(*likeliest))),
+                "here": here,
+                "mark": k > 0 and told != rows[k - 1][4],
+                "same": told == own,
+                "decisions": decisions,
+                "more": more,
+                "worst": amount(worst, unit),
+                "mean": "" if mean is None else amount(mean, unit),
+                "bounds": (worst, mean),
+                "otherwise": otherwise,
             }
         )
-        before = decision
     return panels
 
 

@@ -124,7 +124,8 @@ def _prices(subject: Worth, solution: Any, texts: Any) -> None:
     words += f"by so much per unit of {what}, its price of doubt."
     columns = [*("state", "action")[: price.ndim], what, in_unit("price of doubt", subject.unit)]
     if place[0].size:
-        texts["prices"] = table(columns, cells) | {"names": price.ndim, "words": words}
+        listed = table(list(zip(columns, cells, strict=True)))
+        texts["prices"] = listed | {"names": price.ndim, "words": words}
 
 
 def _measure(subject: Worth, solution: Any, texts: Any, pictures: Any) -> None:

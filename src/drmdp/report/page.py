@@ -154,10 +154,8 @@ def draw(picture: Callable[..., Any], prefix: str, words: str) -> str:
 
 
 def _inline(text: str, prefix: str, words: str) -> str:
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r"<style type=\"text/css\">.*?</style>", "", text, flags=re.DOTALL)
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    aside = r"<metadata>.*?</metadata>|<style type=\"text/css\">.*?</style>|<!--.*?-->"
+    text = re.sub(aside, "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r'(\sid="|xlink:href="#|url\(#)', rf"\g<1>{prefix}-", text)
     text = re.sub(r'style="[^"]*"', lambda style: _themed(style.group()), text)
     text = re.sub(r"[ \t]*\n\s*", "\n", text)  # a page of pictures is mostly indentation

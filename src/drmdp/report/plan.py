@@ -23,7 +23,7 @@ from drmdp.policies.single_kernels import Singles, plan_singles
 from drmdp.report import page
 from drmdp.report.decision_sentences import SURE, decide
 from drmdp.report.facts import MAPPED, first_visited, in_unit, left_out, table
-from drmdp.report.lead import against, assumed, trust, within
+from drmdp.report.lead import PanelRow, against, assumed, panels_of, trust, within
 from drmdp.report.matter import matter
 from drmdp.report.rivals import LARGE, SWEEPS, mean_of, plan_rivals
 from drmdp.report.worth import Worth, paragraphs
@@ -32,7 +32,7 @@ from drmdp.solution.results import SELDOM
 from drmdp.solution.rows import fewest_rows
 from drmdp.solvers.horizon import with_models
 from drmdp.ui.progress import stage
-from drmdp.ui.text import amount, column, count, discount
+from drmdp.ui.text import column, count, discount
 
 STEPS = 4
 """So many changes of the plan are told in sentences, and fewer if these take more than `LINES`
@@ -227,29 +227,14 @@ def _panels(
     """The best plan at each radius; the first that is shown is that of the page, or the one whose
     worst case is nearest to it.
     """
-    plan, panels = subject.plan, []
-    near = [abs(float(plan.initial @ other.value[0]) - subject.worst) for other in sweep.values()]
-    before: list[tuple[str, list[str], str]] | None = None
-    for k, (radius, other) in enumerate(sweep.items()):
+    plan, rows = subject.plan, list[PanelRow]()
+    for radius, other in sweep.items():
+        here, worst = np.array_equal(other.value, plan.value), float(plan.initial @ other.value[0])
         lines, more = decisions(other, _visits(other))
-        mean = mean_of(other, other.policy)
-        panels.append(
-            {
-                "radius": f"{radius:.3g}",
-                "current": k == int(np.argmin(near)),
-                "here": np.array_equal(other.value, plan.value),
-                "mark": before is not None and before != lines,
-                "same": lines == own,
-                "decisions": lines,
-                "more": more,
-                "worst": amount(float(plan.initial @ other.value[0]), subject.unit),
-                "mean": "" if mean is None else amount(mean, subject.unit),
-                "bounds": (float(plan.initial @ other.value[0]), mean),
-                "otherwise": _otherwise(plan, other),
-            }
-        )
-        before = lines
-    return panels
+        told = lines, lines, more, _otherwise(plan, other)
+        rows.append((radius, here, worst, mean_of(other, other.policy), *told))
+    near = [abs(worst - subject.worst) for _, _, worst, *_ in rows]
+    return panels_of(rows, int(np.argmin(near)) if near else 0, own, subject.unit)
 
 
 def _otherwise(plan: HorizonSolution, other: HorizonSolution) -> str:
@@ -266,12 +251,13 @@ def _otherwise(plan: HorizonSolution, other: HorizonSolution) -> str:
 
 def _radii(subject: PlanFacts, panels: list[dict[str, Any]]) -> dict[str, Any]:
     """The panels in numbers."""
-    columns = ["radius", in_unit(f"{subject.side}-case {subject.noun}", subject.unit)]
-    cells = [[panel["radius"] for panel in panels], column(panel["bounds"][0] for panel in panels)]
-    if all(panel["bounds"][1] is not None for panel in panels):
-        columns.append("under the mean kernels")
-        cells.append(column(panel["bounds"][1] for panel in panels))
-    return table(columns, cells)
+    case = in_unit(f"{subject.side}-case {subject.noun}", subject.unit)
+    columns = [("radius", [panel["radius"] for panel in panels])]
+    columns.append((case, column(panel["bounds"][0] for panel in panels)))
+    means = [panel["bounds"][1] for panel in panels]
+    return table(
+        columns if None in means else [*columns, ("under the mean kernels", column(means))]
+    )
 
 
 def _pictures(plan: HorizonSolution) -> dict[str, Any]:
@@ -308,17 +294,16 @@ def _table(subject: PlanFacts, visits: Array | None) -> dict[str, Any]:
     stages, shown = plan._shown, first_visited(len(plan.states), share)
     states, fewest = shown.tolist(), fewest_rows(plan)
     notes = [left_out(len(plan.states), share)]
-    columns = ["state", *map(plan.stage_name, stages)]
-    cells = [[str(plan.states[s]) for s in states]]
-    cells += [[choice(plan.policy[t, s], plan.actions) for s in states] for t in stages]
+    columns = [("state", [str(plan.states[s]) for s in states])]
+    for t in stages:
+        played = [choice(plan.policy[t, s], plan.actions) for s in states]
+        columns.append((plan.stage_name(t), played))
     if fewest:
         rests = "how many observed transitions the action that rests on the fewest of them has"
         notes.append(f"Fewest rows: {rests}, at any stage.")
-        columns.append("fewest rows")
-        cells.append([fewest[s] for s in states])
-    columns.append(in_unit(plan.value_noun, subject.unit))
-    cells.append(column(plan.value[0, shown]))
-    return table(columns, cells, " ".join(filter(None, notes))) | {"names": 1 + len(stages)}
+        columns.append(("fewest rows", [fewest[s] for s in states]))
+    columns.append((in_unit(plan.value_noun, subject.unit), column(plan.value[0, shown])))
+    return table(columns, " ".join(filter(None, notes))) | {"names": 1 + len(stages)}
 
 
 def _problem(plan: HorizonSolution) -> dict[str, str]:

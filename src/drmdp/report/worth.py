@@ -240,8 +240,7 @@ def _rests(subject: Worth) -> Paragraph | None:
     if all(model.pair_counts is not None for model in models):
         total = sum(float(model.pair_counts.sum()) for model in models)
         pairs = (few_rows(model, policy, np.inf, LISTED) for model, policy in subject.stages)
-        played = dict.fromkeys(chain.from_iterable(pairs))
-        least = sorted(played, key=lambda pair: pair.rows)
+        least = sorted(dict.fromkeys(chain.from_iterable(pairs)), key=lambda pair: pair.rows)
         thin = bool(least) and least[0].rows < FEW
         shown = [pair for pair in least if pair.rows < FEW][:LISTED] or least[:3]
         rests = (f"{pair.action} when {pair.state} ({in_words(pair.rows)})" for pair in shown)

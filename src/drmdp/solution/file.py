@@ -199,8 +199,8 @@ def read(path: AnyPath, result: type) -> Any:
             _check_names(set(members), kind)
             headers = archives.headers(archive, members, kind.known)
             _check_shapes(headers)
-            entry = headers[kind.entry]
-            archives.check_memory([*headers.values(), entry])  # 40 bytes for one of JSON
+            # twice: 40 bytes for one of JSON
+            archives.check_memory([*headers.values(), headers[kind.entry]])
             arrays = {name: archives.load(archive, name, info) for name, info in members.items()}
         meta = _meta(archives.parse_json(arrays.pop(kind.entry).tobytes()), kind)
         shape = arrays["policy"].shape

@@ -94,8 +94,7 @@ def plan_notes(plan: HorizonSolution) -> tuple[str, ...]:
     pairs = (ambiguity.notes(model) for model, ambiguity in stages.distinct)
     notes = [note for note in dict.fromkeys(chain.from_iterable(pairs)) if note not in others]
     few = few_rows_note(zip(stages.given, plan.policy, strict=True))
-    alone = single_kernels.plan_remarks(plan) if stages.first.n_kernels > 1 else ()
-    return (*notes, *few, *alone)
+    return (*notes, *few, *single_kernels.plan_remarks(plan))
 
 
 def fewest_rows(plan: HorizonSolution) -> list[str] | None:

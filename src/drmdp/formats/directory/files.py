@@ -18,6 +18,7 @@ from drmdp.core import names as texts
 from drmdp.core import storage
 from drmdp.core.storage import Kernels
 from drmdp.errors import InputError, shown
+from drmdp.formats._fields import texts_of
 from drmdp.formats.directory.stored import INDEX
 from drmdp.io.archives import write_document
 from drmdp.io.files import about, beside, flush, keep_access, landing, replace_directory
@@ -223,15 +224,9 @@ def index_of(format: str, head: Any, shape: list[int], **more: Any) -> dict[str,
     """The document model.json of a model, or of its head."""
     index = {"format": format, "shape": shape, "discount": head.discount}
     index |= {"weights": head.weights.tolist(), **more}
-    for name in ("actions", "kernel_names"):
-        if not isinstance(getattr(head, name), range):
-            index[name] = texts.listed(name, getattr(head, name))
-    if head.notes:
-        index["notes"] = list(head.notes)
-    for name in ("start", "origin"):
-        if getattr(head, name, None) is not None:
-            index[name] = getattr(head, name)
-    return index
+    index |= texts_of(head, ("actions", "kernel_names", "notes"))
+    others = {name: getattr(head, name) for name in ("start", "origin")}
+    return index | {name: value for name, value in others.items() if value is not None}
 
 
 def _keep_access(fresh: Path, target: Path) -> None:

@@ -111,10 +111,8 @@ def opened(path: Path) -> Iterator[tuple[int | None, dict[str, Any]]]:
 
 def open_file(path: Path, folder: int | None, name: str) -> IO[bytes]:
     """Open a file of an open directory."""
-    try:
+    with checks.placed(name):
         return open_regular(path / name if folder is None else name, folder)
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None
 
 
 def arrays_in(path: Path, folder: int | None) -> list[str]:
@@ -125,12 +123,10 @@ def arrays_in(path: Path, folder: int | None) -> list[str]:
 
 def _index(path: Path, folder: int | None) -> dict[str, Any]:
     try:
-        with open_file(path, folder, INDEX) as stream:
+        with checks.placed(f"{INDEX}: cannot be read"), open_file(path, folder, INDEX) as stream:
             index = load_json(stream)
     except FileNotFoundError:
         raise InputError(f"{INDEX}: missing") from None
-    except InputError as error:
-        raise InputError(f"{INDEX}: cannot be read: {error}") from None
     if not isinstance(index, dict):
         raise InputError(f"{INDEX}: expected an object, got {type(index).__name__}")
     return index
@@ -235,14 +231,10 @@ class StoredModel:
         arrays = (self.arrays["indices"], self.arrays["data"], self.costs)
         require(3 * sum(array.nbytes for array in arrays), "rows that are to be scaled")
         span = self.span(0, head.n_states)
-        costs = span.blocks.matrix(np.array(span.costs)) if head.costs == 1 else span.costs
-        if head.maximise:
-            costs = 0.0 - costs if head.costs > 1 else -costs
         of_head = ("discount", "weights", "actions", "kernel_names", "notes")
         arguments: Any = {name: getattr(head, name) for name in of_head}
-        for name in ("initial", "available", "terminal"):
-            arguments[name] = getattr(span, name)
-        arguments["rewards" if head.maximise else "costs"] = costs
+        arguments |= {name: getattr(span, name) for name in ("initial", "available", "terminal")}
+        arguments["rewards" if head.maximise else "costs"] = span.prices(head.maximise)
         counts = self._counts()
         model = Model(span.blocks, **arguments, states=span.names, counts=counts, normalize=True)
         optional = {name: getattr(span, name) for name in state_ranges.OPTIONAL}
@@ -333,9 +325,8 @@ def check_index(index: dict[str, Any], more: tuple[str, ...]) -> None:
     for name in index:
         if name not in known:
             raise InputError(f"{INDEX}: unknown entry {shown(name)}; known: {', '.join(known)}")
-    for name in ("shape", "discount", "weights"):
-        if name not in index:
-            raise InputError(f"{INDEX}: {name}: missing")
+    with checks.placed(INDEX):
+        check_there(index, ("shape", "discount", "weights"))
     for name in ("sparse", "maximise"):
         if not isinstance(index.get(name, False), bool):
             raise InputError(f"{name}: expected true or false, got {shown(index[name])}")
@@ -350,26 +341,26 @@ def check_there(arrays: Mapping[str, Any], needed: tuple[str, ...]) -> None:
 
 def named(index: dict[str, Any], N: int, S: int, A: int) -> dict[str, Any]:
     """The sizes of a model, and what `COMMON` entries of its index say, checked."""
-    kernel_names = names("kernel_names", index.get("kernel_names"), N)
+    lists = {name: index.get(name) for name in ("kernel_names", "actions")}
+    for name, values in lists.items():
+        if values is not None and not isinstance(values, list):
+            raise InputError(f"{name}: expected a list of names, got {type(values).__name__}")
+    names = {name: list(back(values)) for name, values in lists.items() if values is not None}
+    return common(index | names, N, S, A)
+
+
+def common(given: Mapping[str, Any], N: int, S: int, A: int) -> dict[str, Any]:
+    """The sizes of a model, and what is given of its `COMMON` entries, checked."""
+    kernel_names = checks.names_of("kernel_names", given.get("kernel_names"), N)
     return {
-        "n_kernels": N,
-        "n_states": S,
-        "n_actions": A,
-        "discount": checks.discount_of(index["discount"]),
-        "weights": checks.distribution("weights", index["weights"], kernel_names, "kernel"),
-        "maximise": index.get("maximise", False),
-        "actions": names("actions", index.get("actions"), A),
-        "kernel_names": kernel_names,
-        "notes": checks.notes_of(index.get("notes", [])),
-        "start": checks.start_of(index.get("start")),
+        **{"n_kernels": N, "n_states": S, "n_actions": A, "kernel_names": kernel_names},
+        "discount": checks.discount_of(given["discount"]),
+        "weights": checks.distribution("weights", given["weights"], kernel_names, "kernel"),
+        "maximise": given.get("maximise", False),
+        "actions": checks.names_of("actions", given.get("actions"), A),
+        "notes": checks.notes_of(given.get("notes", [])),
+        "start": checks.start_of(given.get("start")),
     }
-
-
-def names(name: str, values: Any, size: int) -> Names:
-    """Names from an index, or numbers."""
-    if values is not None and not isinstance(values, list):
-        raise InputError(f"{name}: expected a list of names, got {type(values).__name__}")
-    return checks.names_of(name, values if values is None else list(back(values)), size)
 
 
 def names_in(arrays: Mapping[str, Any], S: int) -> Names:

@@ -27,7 +27,7 @@ from drmdp.core.storage import Kernels
 from drmdp.core.validation import Names
 from drmdp.errors import InputError
 from drmdp.formats.directory.files import Files, index_of
-from drmdp.formats.directory.stored import FORMAT
+from drmdp.formats.directory.stored import FORMAT, common
 from drmdp.model import state_ranges
 from drmdp.model.counts import counts_of
 from drmdp.model.state_ranges import Head, Span
@@ -85,21 +85,10 @@ class Writer:
         check_target(Path(path))
         sizes = {"n_kernels": n_kernels, "n_states": n_states, "n_actions": n_actions}
         N, S, A = (checks.integer(name, n, 1, 2**31 - 1) for name, n in sizes.items())
-        kernel_names = checks.names_of("kernel_names", kernel_names, N)
-        self._head = Head(
-            n_kernels=N,
-            n_states=S,
-            n_actions=A,
-            discount=checks.discount_of(discount),
-            weights=checks.distribution("weights", weights, kernel_names, "kernel"),
-            maximise=False,
-            is_sparse=True,
-            dtype=checks.storage_dtype(dtype),
-            costs=2,
-            actions=checks.names_of("actions", actions, A),
-            kernel_names=kernel_names,
-            notes=checks.notes_of(notes),
-        )
+        given = {"discount": discount, "weights": weights, "notes": notes}
+        given |= {"actions": actions, "kernel_names": kernel_names}
+        kinds: Any = {"is_sparse": True, "dtype": checks.storage_dtype(dtype), "costs": 2}
+        self._head = Head(**common(given, N, S, A), **kinds)
         self._scaled = distributions.RowScaling(normalize)
         self._files = Files(path)
         self._kinds: dict[str, Any] = {}
@@ -138,9 +127,7 @@ class Writer:
             How often each transition was seen; with every block or with none, and by kernel in all
             or in none.
         """
-        if (costs is None) == (rewards is None):
-            given = "neither" if costs is None else "both"
-            raise InputError(f"give exactly one of costs and rewards, got {given}")
+        name, prices = checks.only_one(costs=costs, rewards=rewards)
         head, first = self._head, self._files.n
         source, n, tol = self._source(kernels)
         if n > head.n_states - first:
@@ -153,11 +140,9 @@ class Writer:
         end = _flags("terminal", terminal, (n,), False)
         open_pairs = _flags("available", available, (n, head.n_actions), True) & ~end[:, None]
         state_ranges.check_open(open_pairs, end, labels)
-        slack = storage.NEGATIVE_NORMALIZED if self._scaled.normalize else storage.NEGATIVE
-        blocks = storage.compressed(source, open_pairs, slack)
+        blocks = storage.compressed(source, open_pairs, storage.slack_of(self._scaled.normalize))
         blocks = distributions.check(blocks, open_pairs, labels, tol, self._scaled)
         blocks = blocks.astype(head.dtype)
-        name, prices = ("costs", costs) if rewards is None else ("rewards", rewards)
         value = checks.costs_of(name, prices, blocks, open_pairs, head.discount, labels)
         value = value if rewards is None else 0.0 - value
         mass = np.zeros(n) if initial is None else _masses(initial, n, labels)
@@ -255,8 +240,7 @@ def _flags(name: str, given: ArrayLike, shape: tuple[int, ...], default: bool) -
 
 def _masses(initial: ArrayLike, n: int, labels: distributions.Labels) -> Array:
     mass = checks.numbers("initial", initial)
-    if mass.shape != (n,):
-        raise InputError(f"initial: expected shape {(n,)}, got {mass.shape}")
+    checks.check_shape("initial", mass, (n,))
     for s in np.flatnonzero(~((mass >= 0) & (mass < np.inf)))[:1].tolist():
         place = f"state {labels.states[labels.first + s]!r}"
         raise InputError(f"initial: {place} has {float(mass[s])!r}, expected a probability")

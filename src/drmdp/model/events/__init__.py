@@ -50,8 +50,7 @@ class EventModel(Model):
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields, without arrays derived from them."""
-        names = (*_fields(Model), *_fields(EventModel))
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in (*_fields(Model), *_fields(EventModel))}
 
     @property
     def next_costs(self) -> bool:
@@ -356,8 +355,7 @@ class EventModel(Model):
         return digests
 
     def __repr__(self) -> str:
-        lo, hi = self.cost_range
-        lo, hi = (0.0 - hi, 0.0 - lo) if self.maximise else (lo, hi)
+        lo, hi = self.price_range
         kind = "rewards" if self.maximise else "costs"
         shape = "of events" if self.priced else "(S, A)"
         how = "in a table" if isinstance(self.rule, EventTable) else "asked of a function"

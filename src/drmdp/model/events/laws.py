@@ -75,10 +75,7 @@ def checked_laws(given: ArrayLike, n_events: int, n_classes: int | None = None) 
     def where(c: int, i: int) -> str:
         return f"class {c}, law {i}" if len(laws) > 1 else f"law {i}"
 
-    for bad, rule in ((~np.isfinite(laws), "must be finite"), (laws < 0, "must not be negative")):
-        if at := first_place(bad):
-            place = f"{where(*at[:2])}, event {at[2]}"
-            raise InputError(f"laws {rule}: {place} has {float(laws[at])!r}")
+    checks.check_probabilities("laws", laws, lambda c, i, e: f"{where(c, i)}, event {e}")
     if at := first_place(np.abs(sums - 1) > tol):
         raise InputError(f"laws must sum to 1: {where(*at)} sums to {float(sums[at])!r}")
     sums = np.array([[math.fsum(law.tolist()) for law in rows] for rows in laws])

@@ -91,8 +91,7 @@ class EventFunction:
 
     @cached_property
     def _loop(self) -> Any:
-        function = self.function if self.by_row else _rows(self.function, self.with_costs)
-        return _all_rows(function)
+        return _all_rows(self.function if self.by_row else _rows(self.function, self.with_costs))
 
     def rows(self, lo: int, hi: int, available: BoolArray) -> tuple[Any, Array]:
         """Next states and costs of the states lo … hi − 1; only available pairs matter."""
