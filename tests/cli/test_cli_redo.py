@@ -361,3 +361,10 @@ def test_what_prints_the_same_is_no_change_and_the_farthest_row_is_named():
     said = _old_set([{**pair, **near}, {**pair, **far, "action": "service"}])
     farthest = "the farthest, service when bad, is 0.006 away, and its radius is 0.05"
     assert said["Old set"] == f"2 of 2 pairs seen now are within the old radius; {farthest}"
+
+
+def test_options_of_0_are_repeated(year):
+    run("solve", "by.npz", "--radius", 0, "--tol", 0.1, "--out", "rule.npz")
+    told = json.loads(run("redo", "by.npz", "--log", "13.csv", "-o", "next", "--json"))
+    new = drmdp.solve(drmdp.read("next/by.npz"), drmdp.Wasserstein(0), tol=0.1)
+    assert told["value"][1] == drmdp.read("next/by.npz").initial @ new.value

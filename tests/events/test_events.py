@@ -462,6 +462,14 @@ def test_what_is_not_of_this_engine_asks_for_arrays(monkeypatch):
         _ = deal(10).kernels
 
 
+def test_a_page_needs_no_arrays(monkeypatch, tmp_path):
+    pytest.importorskip("jinja2")
+    monkeypatch.setattr(events, "MOST", 100)
+    model = deal(10)
+    drmdp.solve(model, Wasserstein(0.1)).report(tmp_path / "page.html")
+    assert "next states of a pair" in (tmp_path / "page.html").read_text()
+
+
 # ---------------------------------------------------------------------- what is refused
 
 LAWS = [[0.5, 0.5]]

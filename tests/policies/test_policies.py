@@ -315,3 +315,18 @@ def unknown_cost(model, ambiguity):
 def test_mistakes_are_named(call, message):
     with pytest.raises(InputError, match=message):
         call(small(), replace(Wasserstein(0, support="all"), radius=0.1))
+
+
+def test_each_step_may_have_a_sparse_kernel():
+    model = random_model(3)
+    S, A, n = model.n_states, model.n_actions, 4
+    policy = np.eye(A)[np.zeros((n, S), int)]
+    kernels = [model.kernels[k % model.n_kernels] for k in range(n)]
+    listed = [sparse.csr_array(own.reshape(S * A, S)) for own in kernels]
+    models = [model] * n
+    for given in (listed, [sparse.coo_matrix(own) for own in listed]):
+        found = drmdp.simulate(models, policy, kernel=given, n=50, seed=1)
+        wanted = drmdp.simulate(models, policy, kernel=kernels, n=50, seed=1)
+        assert np.array_equal(found.states, wanted.states)
+    with pytest.raises(drmdp.InputError, match="one for each of 4 stages, got 0"):
+        drmdp.simulate(models, policy, kernel=[])

@@ -157,13 +157,18 @@ UNKEPT = ("as_json", "out", "start", "proof", *WORKERS)
 """Options that `drmdp redo` does not repeat."""
 
 
+def is_given(value: Any) -> bool:
+    """Whether an option has a value; 0 is one."""
+    return value is not None and value is not False and value != ()
+
+
 def remember(result: Any) -> None:
     """Let a result know the command that made it; of absolute paths their names alone."""
     context, options = click.get_current_context(), {}
     for param in context.command.params:
         name, value = str(param.name), context.params.get(str(param.name))
         is_kept = isinstance(param, click.Option) and name not in UNKEPT
-        if is_kept and value not in (None, (), False, param.default):
+        if is_kept and is_given(value) and value != param.default:
             is_path = isinstance(value, str) and os.path.isabs(value)
             options[name] = Path(value).name if is_path else value
     result.settings["command"] = {"verb": context.info_name, "options": options}
@@ -172,7 +177,7 @@ def remember(result: Any) -> None:
 def refuse(asked: Any, names: Iterable[str], why: str) -> None:
     """Refuse options that were given where they do not apply."""
     for name in names:
-        if (value := getattr(asked, name)) is not None and value is not False and value != ():
+        if is_given(getattr(asked, name)):
             raise InputError(f"--{name.replace('_', '-')}: {why}")
 
 

@@ -82,7 +82,7 @@ def write(
     from drmdp import radius
     from drmdp.radius.path import CUT_SHORT
 
-    n, sweep = RADII if model.blocks.data.size <= LARGE else 0, None
+    n, sweep = RADII if model.n_probabilities <= LARGE else 0, None
     n = n if asked.report_radii is None else asked.report_radii
     seconds = asked.deadline - clock.now()
     alike = isinstance(ambiguity.radius, float)  # a radius for each pair has no curve

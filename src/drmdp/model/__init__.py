@@ -365,6 +365,13 @@ class Model(ModelConstructors):
         return ModelFacts(*costs_range, *sizes, *pairs, int(blocks.indices.size), missing)
 
     @property
+    def n_probabilities(self) -> int:
+        """Number of probabilities in arrays of all kernels, whether there are such arrays or
+        not.
+        """
+        return self.n_kernels * self.facts.entries
+
+    @property
     def choices(self) -> Any:
         """Number of next states that kernels of positive weight have for each pair, (S, A)."""
         pairs = np.repeat(np.arange(self.available.size), self.blocks.lengths)

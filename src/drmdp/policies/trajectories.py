@@ -209,8 +209,10 @@ def _course(
     if plan is not None:
         ends = None if is_sequence(model) else plan.costs, plan.discount, plan.half_cycle
     models = models_of(model, stages, *ends)[1]
-    several = isinstance(kernel, list | tuple) and np.ndim(kernel[0]) != 2
-    several = several or isinstance(kernel, KernelTuple)
+    several = isinstance(kernel, KernelTuple)
+    if isinstance(kernel, list | tuple):
+        S, A = models[0].available.shape
+        several = all(np.ndim(k) != 2 or (sparse.issparse(k) and k.shape == (S * A, S)) for k in kernel)
     if several and len(kernel) != stages:
         expected = f"one, or one for each of {stages:,} stages"
         raise InputError(f"kernel: expected {expected}, got {len(kernel):,}")

@@ -13,6 +13,7 @@ from drmdp import policies
 from drmdp._typing import Array, IntArray
 from drmdp._version import __version__
 from drmdp.core.cached import cached_property
+from drmdp.model.events import EventModel
 from drmdp.plot._axes import kind
 from drmdp.plot.maps import places_of
 from drmdp.plot.nature import bent
@@ -148,14 +149,17 @@ def problem(subject: Subject) -> dict[str, str]:
     has_names = not isinstance(model.kernel_names, range)
     named = f": {first_names(model.kernel_names, 12)}" if has_names else ""
     rate = f"{discount(model.discount)} a step"
-    lengths = model.blocks.lengths[model.available.ravel()]
+    if isinstance(model, EventModel):  # which may have no room for its kernels
+        listed = model.facts.entries / model.facts.pairs
+    else:
+        listed = model.blocks.lengths[model.available.ravel()].mean()
     return {
         "states": f"{model.n_states:,}, {count(int(model.terminal.sum()), 'terminal state')}",
         "actions": f"{model.n_actions:,}, {count(closed, 'unavailable pair')}",
         f"{subject.kernels}s": f"{model.n_kernels:,}, {equal}" + named,
         f"{subject.noun}s": f"by {by}, from {low:,.6g} to {high:,.6g}",
         "discount": rate if model.discounts is None else f"at most {rate}, one for each pair",
-        "next states of a pair": f"{lengths.mean():.3g} on average, over all kernels",
+        "next states of a pair": f"{listed:.3g} on average, over all kernels",
         "memory": f"{memory(model.nbytes)}, {'sparse' if model.is_sparse else 'dense'}",
     }
 

@@ -46,7 +46,7 @@ def matter(
     with suppress(InputError):
         if not subject.likely and work <= WORK and subject.singles is not None:
             _kernels(subject, solution, rivals, texts, pictures)
-    size = max(steps / SWEEPS, 1) * model.blocks.data.size
+    size = max(steps / SWEEPS, 1) * model.n_probabilities
     if ambiguity is None or ambiguity.certain or S > DENSE or size > LARGE:
         return texts, pictures
     if not isinstance(solution, HorizonSolution) and solution.problem is None:  # it was loaded

@@ -280,7 +280,7 @@ def _visits(plan: HorizonSolution) -> Array | None:
     """
     if plan.natures is None:
         return None
-    if plan.n_stages * plan.natures.stages.first.blocks.data.size > SWEEPS * LARGE:
+    if plan.n_stages * plan.natures.stages.first.n_probabilities > SWEEPS * LARGE:
         return None
     now, visits = plan.initial, np.empty(plan.value[:-1].shape)
     for t, model in enumerate(plan.natures.stages.models):

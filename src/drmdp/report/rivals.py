@@ -59,7 +59,7 @@ def rivals(
     if baseline is not None:
         judged.append(_judged(PRACTICE, model, ambiguity, model.policy(baseline), **near))
     doubted = not ambiguity.certain and solution.status not in CUT_SHORT
-    if doubted and model.blocks.data.size <= LARGE:
+    if doubted and model.n_probabilities <= LARGE:
         nominal = solve(model, Wasserstein(0.0), **near)
         judged.append(_judged(_nominal("policy"), model, ambiguity, nominal.policy, **near))
     return judged
@@ -74,7 +74,7 @@ def plan_rivals(plan: HorizonSolution, baseline: Any = None) -> list[Rival]:
     models = list(plan.natures.stages.models)
     if baseline is not None:
         judged.append(_judged_plan(PRACTICE, plan, baseline))
-    size = plan.n_stages * models[0].blocks.data.size
+    size = plan.n_stages * models[0].n_probabilities
     doubted = not all(ambiguity.certain for ambiguity in plan.natures.stages.sets)
     if doubted and plan.status not in CUT_SHORT and size <= SWEEPS * LARGE:
         nominal = finite_horizon(models, Wasserstein(0.0), final=plan.final, progress=False)
