@@ -330,16 +330,14 @@ def evaluate(
     if criterion != "reach" and (minimise or any(x is not None for x in (target, avoid, within))):
         raise InputError("target, avoid, minimise, within: go with criterion='reach'")
     staged: Any = {"final": final, "discount": discount, "half_cycle": half_cycle}
+    ends = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds}
+    ends |= {"threads": threads, "progress": progress}
     if criterion == "reach":
         refuse_given(staged, "a probability has none")
         if within is not None or is_plan(policy):
-            ends = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds}
-            ends |= {"threads": threads, "progress": progress}
             steps: Any = (within, nature, backend, ends)
             return reached_within(model, ambiguity, policy, question, *steps)
     elif has_stages(model, policy):
-        ends = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds}
-        ends |= {"threads": threads, "progress": progress}
         staged |= {"costs": costs, "rewards": rewards, "nature": nature}
         return worst_case(model, ambiguity, policy, backend, ends, **staged)
     refuse_given(staged, "goes with a plan over finitely many stages, and this policy has none")

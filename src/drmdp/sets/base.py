@@ -88,9 +88,8 @@ class AmbiguitySet(ABC):
         already faces one that helps stays so.
         """
         one_of("nature", nature, NATURES)
-        return (
-            self if nature == "adversarial" or self.nature == nature else self._with(nature=nature)
-        )
+        faced = nature in ("adversarial", self.nature)
+        return self if faced else self._with(nature=nature)
 
     def opposed(self) -> Self:
         """The same set in the hands of an adversarial nature, whoever had it."""
