@@ -19,14 +19,7 @@ from drmdp.core import levels
 from drmdp.core import threads as workers
 from drmdp.layout import event_layout
 from drmdp.layout.layout import Layout, at_radius, fill_up
-from drmdp.layout.memory import (
-    SweepMemory,
-    SweepOutput,
-    copied,
-    empty_memory,
-    empty_output,
-    of_states,
-)
+from drmdp.layout.memory import SweepMemory, SweepOutput, empty_memory, empty_output, of_states
 from drmdp.layout.partial_sort import SortedOnDemand
 from drmdp.layout.point import SweepPoint, point_at
 from drmdp.model import Model
@@ -110,7 +103,7 @@ class ExactOperator:
         """Run the routine over ranges of states, from the warm start."""
         orders = SortedOnDemand(partial(point_at, layout, u))
         before, family = self.warm_start, self.family
-        memory, out = copied(before.memory), empty_output(policy)
+        memory, out = SweepMemory(*map(np.copy, before.memory)), empty_output(policy)
         widest = self.model.discount * orders.last.span + self._moving  # range of any stakes
         tol = min(max(self.accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
         stored = family.prepared(layout) if isinstance(layout, Layout) else None

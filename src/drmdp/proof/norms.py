@@ -21,15 +21,8 @@ from drmdp.proof.responses import STEPS, Row, bisect, pivot, scale
 
 NEAR = 1e-14
 """Logarithms that differ by less are equal."""
-
-
-class StepSlopes(NamedTuple):
-    """Slopes that fall in steps."""
-
-    slope: Array  # (n,)
-    end: Array  # (n,) distances at which they end
-
-
+StepSlopes = tuple[Array, Array]
+"""Slopes that fall in steps, (n,), and the distances at which they end."""
 FAINT = 1e-150
 """Least radius where radii are squared or divided by: any e is valid, and prices hardly change."""
 
@@ -37,9 +30,9 @@ FAINT = 1e-150
 def _prices(curves: list[StepSlopes], weights: Array, radius: float, order: float) -> Array:
     """The price of each kernel's distance, (N,)."""
     if order == 1:
-        pairs = zip(curves, weights, strict=True)
-        slope = np.concatenate([curve.slope for curve in curves])
-        length = np.concatenate([w * np.diff(curve.end, prepend=0.0) for curve, w in pairs])
+        slope = np.concatenate([slope for slope, _ in curves])
+        ends = zip(weights, curves, strict=True)
+        length = np.concatenate([w * np.diff(end, prepend=0.0) for w, (_, end) in ends])
         steep = np.argsort(-slope, kind="stable")
         return np.full(weights.size, _crossed(slope[steep], np.cumsum(length[steep]), radius))
     if order == math.inf:
@@ -58,7 +51,7 @@ def _prices(curves: list[StepSlopes], weights: Array, radius: float, order: floa
     def spent(mu: float) -> float:
         return float(weights @ (prices(mu) / mu) ** (order / (order - 1)))
 
-    steepest = max((float(curve.slope.max(initial=0.0)) for curve in curves), default=0.0)
+    steepest = max((float(slope.max(initial=0.0)) for slope, _ in curves), default=0.0)
     mu = bisect(spent, 1.0, steepest or 1.0)
     return prices(mu) if mu > 0 else np.zeros(weights.size)
 
@@ -214,7 +207,7 @@ def l1(
     far = np.concatenate([-row.g for row in rows])
     steep = np.argsort(-far, kind="stable")
     ends = 2 * np.cumsum(np.concatenate([row.y for row in rows], axis=1)[:, steep], axis=1)
-    curves = [StepSlopes(far[steep] / 2, curve_end) for curve_end in ends]
+    curves = [(far[steep] / 2, end) for end in ends]
     price = _prices(curves, weights, radius, order)
     c, bent = 2 * price[:, None], []
     for row in rows:
@@ -240,7 +233,7 @@ def linf(rows: list[Row], weights: Array, radius: float, order: float) -> list[A
     pieces, curves = [_segments(partial(_slope_linf, rows, i)) for i in kernels], []
     for segments in pieces:
         slopes, lengths, _ = np.reshape(segments, (-1, 3)).T
-        curves.append(StepSlopes(slopes, np.cumsum(lengths)))
+        curves.append((slopes, np.cumsum(lengths)))
     out = [np.zeros(row.y.shape) for row in rows]
     for i, price in enumerate(_prices(curves, weights, radius, order).tolist()):
         if not price > 0:

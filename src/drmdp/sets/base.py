@@ -155,11 +155,6 @@ class AmbiguitySet(ABC):
     def by_kernel(self) -> bool:
         """Whether every kernel has a budget of its own, or all share one."""
 
-    @property
-    def priced_by_kernel(self) -> bool:
-        """Whether a proof needs a price for every kernel, or one for all."""
-        return self.by_kernel
-
     def apart(self, y: Array, nominal: Array, weights: Array) -> Array:
         """How far kernels (…, A, N, K) are from the data, to be compared with the radius: (…, N),
         or (…, 1) where a budget is shared. Not asked of mixtures and intervals.

@@ -113,28 +113,29 @@ CONE, POWER = "cone:ConeProgram", "cone:PowerProgram"
 SQUARES = "certificate.membership_squares:least_squares"
 POWERS = "certificate.membership_squares:powers"
 SHARES = "certificate.membership_linear:linear"
-for metric, order, name, keeps, program, projection, witness, nearest in (
-    ("l1", 1, "L1", ACTIONS, "linear:LinearProgram", "L1_SHARED", "L1_MEAN", ""),
-    ("l2", 2, "L2", ACTIONS, CONE, "L2_SHARED", "L2", SQUARES),
-    ("linf", 1, "LINF", KERNELS, "linear:LinfShared", "LINF_SHARED", "LINF", SHARES),
-    ("l1", math.inf, "L1_INF", ROWS, "linear:L1Each", "L1_EACH", "L1", SHARES),
-    ("l2", math.inf, "L2_ORDERS", KERNELS, CONE, "L2_EACH", "L2", SQUARES),
-    ("linf", math.inf, "LINF", KERNELS, "linear:LinfEach", "LINF_EACH", "LINF", SHARES),
-    ("l1", "p", "L1_ORDERS", ROWS, POWER, "", "L1", SHARES),
-    ("l2", "p", "L2_ORDERS", KERNELS, POWER, "", "L2", POWERS),
-    ("linf", "p", "LINF", KERNELS, POWER, "", "LINF", SHARES),
+for metric, order, name, keeps, program, projection, nearest in (
+    ("l1", 1, "L1", ACTIONS, "linear:LinearProgram", "L1_SHARED", ""),
+    ("l2", 2, "L2", ACTIONS, CONE, "L2_SHARED", SQUARES),
+    ("linf", 1, "LINF", KERNELS, "linear:LinfShared", "LINF_SHARED", SHARES),
+    ("l1", math.inf, "L1_INF", ROWS, "linear:L1Each", "L1_EACH", SHARES),
+    ("l2", math.inf, "L2_ORDERS", KERNELS, CONE, "L2_EACH", SQUARES),
+    ("linf", math.inf, "LINF", KERNELS, "linear:LinfEach", "LINF_EACH", SHARES),
+    ("l1", "p", "L1_ORDERS", ROWS, POWER, "", SHARES),
+    ("l2", "p", "L2_ORDERS", KERNELS, POWER, "", POWERS),
+    ("linf", "p", "LINF", KERNELS, POWER, "", SHARES),
 ):
     parts = {"projection": projection and f"prox.registry:{projection}", "nearest": nearest}
     if projection == "LINF_EACH":
         parts["entropy"] = "prox.registry:ENTROPY_EACH"
+    witness = "NORM_MEAN" if name == "L1" else "NORM"
     ENTRIES[metric, order] = _native(name, keeps, program, witness, **parts)
 NOTHING, layout = Keeps(False, False), "layout.layout:lay_out_intervals"
 ENTRIES["intervals"] = _native("INTERVALS", NOTHING, "direct:Boxes", "INTERVALS", layout=layout)
 PROGRAMS = {"kl": "cone:Kl", "burg": "cone:Burg", "chi2": "cone:Chi2", "tv": "linear:Tv"}
 for kind, program in PROGRAMS.items():
     name, nearest = kind.upper(), "" if kind == "tv" else "certificate.membership:tilted"
-    ENTRIES[kind, "mean"] = _native(name, ACTIONS, program, f"{name}_MEAN")
-    ENTRIES[kind, "kernels"] = _native(name, ACTIONS, program, name, nearest=nearest)
+    ENTRIES[kind, "mean"] = _native(name, ACTIONS, program, "DIVERGENCE_MEAN")
+    ENTRIES[kind, "kernels"] = _native(name, ACTIONS, program, "DIVERGENCE", nearest=nearest)
 PLANS, layout = ROWS._replace(width=3), "layout.transport_layout:lay_out"
 for order, name, keeps, program, witness in (
     (1, "TRANSPORT", ACTIONS, "linear:TransportProgram", "TRANSPORT_MEAN"),
@@ -142,5 +143,4 @@ for order, name, keeps, program, witness in (
 ):
     ENTRIES["transport", order] = _native(name, keeps, program, witness, layout=layout)
 for kind in MIXTURES:
-    name = f"MIX_{kind.upper()}"
-    ENTRIES["reweighting", kind] = _native("MIXTURES", KERNELS, "direct:Mixing", name)
+    ENTRIES["reweighting", kind] = _native("MIXTURES", KERNELS, "direct:Mixing", "MIXTURES")

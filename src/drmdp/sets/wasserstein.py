@@ -123,7 +123,8 @@ class Wasserstein(AmbiguitySet):
     @cached_property
     def key(self) -> tuple[str, Any]:
         """(metric, order), or (metric, "p") where no solver is for that order alone."""
-        return (self.metric, "p") if self.priced_by_kernel and not self.by_kernel else self.pair
+        alone = self.ground is not None or self.pair in PAIRS
+        return self.pair if alone else (self.metric, "p")
 
     @property
     def norm(self) -> NormMetric:
@@ -151,11 +152,6 @@ class Wasserstein(AmbiguitySet):
     def by_kernel(self) -> bool:
         """Whether every kernel has a budget of its own: for order ∞."""
         return self.order == math.inf
-
-    @property
-    def priced_by_kernel(self) -> bool:
-        """Also for the orders that share a solver."""
-        return self.by_kernel or (self.metric in NORMS and self.pair not in PAIRS)
 
     @property
     def short(self) -> str:
