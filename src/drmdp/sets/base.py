@@ -281,10 +281,14 @@ class AmbiguitySet(ABC):
         radii = np.zeros(numbers.size)
         for k, s in enumerate(numbers.tolist()):
             if not model.terminal[s]:
-                budgets = self._budgets(*rows_of(self, model, s))
+                budgets = self._budgets(*self.rows(model, s))
                 far = (self.farthest(y, allowed, model.weights) for y, allowed in budgets)
                 radii[k] = max(0.0, *far)  # rounding may go below
         return radii
+
+    def rows(self, model: Model, s: int) -> tuple[Array, BoolArray]:
+        """Available rows of a state, (A', N, K), and where they may have mass, (A', 1, K)."""
+        return rows_of(self, model, s)
 
     def _budgets(self, *rows: Any) -> Any:
         """Rows (A, …) of each budget: those of single actions, or of all."""
@@ -311,7 +315,7 @@ class AmbiguitySet(ABC):
         w, distances = model.weights[used], []
         for s in np.asarray(states).tolist():
             if isinstance(model, EventModel):
-                y = rows_of(self, model, s)[0][:, used]
+                y = self.rows(model, s)[0][:, used]
             else:
                 y = model.blocks.dense(s, s + 1)[0][model.available[s]][:, used]  # (A', N, S)
             mean = np.einsum("i,ait->at", w, y)[:, None, :]

@@ -235,11 +235,12 @@ class Wasserstein(AmbiguitySet):
         states : numbers, optional
             Only these, in that order.
         """
-        if self.ground is None:
-            return super().saturation(model, states)
-        check_model(model)
-        numbers = range(model.n_states) if states is None else np.asarray(states).tolist()
-        return transport.saturation(self.fitted(model), model, numbers)
+        fitted = self if self.ground is None else self.fitted(model)
+        return super(Wasserstein, fitted).saturation(model, states)
+
+    def rows(self, model: Model, s: int) -> tuple[Array, BoolArray]:
+        """Available rows of a state, (A', N, K), and where they may have mass, (A', 1, K)."""
+        return super().rows(model, s) if self.ground is None else transport.rows(self, model, s)
 
     def stacked(self, each: Array, weights: Array) -> Array:
         """Distances of kernels, (…, N), to compare with the radius: (…, N), or (…, 1) for a finite
@@ -254,6 +255,8 @@ class Wasserstein(AmbiguitySet):
         The latter is the same whenever each row has a next state of probability 0 in all kernels,
         and else errs on the large side.
         """
+        if self.ground is not None:
+            return transport.farthest(self, y, allowed, w)
         used = w > 0
         y, w, norm = y[:, used], w[used], self.norm
         corner = np.where(allowed, norm.corner(y), 0)  # (A, N, K)
