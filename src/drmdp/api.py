@@ -11,6 +11,7 @@ import numpy as np
 
 from drmdp._typing import Array, ArrayLike
 from drmdp.certificate import membership
+from drmdp.certificate.dense import Bounds
 from drmdp.core import levels
 from drmdp.core.signs import outward, pessimistic, sides, value_of
 from drmdp.core.tolerance import RTOL, Tolerance
@@ -365,7 +366,7 @@ def evaluate(
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Bounds):
     """Bounds from scratch, (S,) each: lower ≤ optimum ≤ upper, in the user's sign.
 
     Attributes
@@ -376,14 +377,7 @@ class Certificate:
         The paper's (DG): upper − lower, weighted by the start distribution.
     """
 
-    lower: Array
-    upper: Array
     duality_gap: float
-
-    @property
-    def gap(self) -> float:
-        """Largest upper − lower over the states."""
-        return float((self.upper - self.lower).max())
 
 
 def certify(

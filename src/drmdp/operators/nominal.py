@@ -148,10 +148,6 @@ class MeanLawOperator:
         classes = np.zeros(0, np.uint16)
         if model.classes.size:
             classes = np.take_along_axis(model.classes, best[:, None], axis=1)[:, 0]
-        return self.of(next_states, classes)
-
-    def of(self, next_states: Any, classes: Any) -> MeanLawChain:
-        """The chain of next states."""
         ends = np.flatnonzero(self.model.terminal)
         return MeanLawChain(next_states, classes, self._mean, ends, self.threads)
 
