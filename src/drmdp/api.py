@@ -351,10 +351,9 @@ def evaluate(
     if criterion == "reach":
         m, faced = asked(model, ambiguity, *question), ambiguity.facing(nature)
         x = m.policy(policy)
+        told: Any = {"title": "evaluating the policy", "tolerance": tolerance}
         with showing(progress):
-            told: Any = {"tolerance": tolerance, "deadline": deadline}
-            told["title"] = "evaluating the policy"
-            result = arrivals(m, faced, x, threads, **told)
+            result = arrivals(m, faced, x, threads, deadline=deadline, **told)
         return evaluation_of(m, faced, x, result, "reach")
     x, faced = model.policy(policy), ambiguity.facing(nature)
     posed_model, criterion = posed(model, criterion), named(model, criterion)

@@ -62,11 +62,8 @@ def _crossed(slope: Array, end: Array, radius: float) -> float:
     return float(slope[np.argmax(reached)]) if reached.any() else 0.0
 
 
-class Stacked(NamedTuple):
-    """Rows of all actions, as long as the longest."""
-
-    g: Array  # (A, 1, K), −∞ beyond a row
-    y: Array  # (A, N, K)
+Stacked = tuple[Array, Array]
+"""Rows of all actions, as long as the longest: g, (A, 1, K), −∞ beyond a row, and y, (A, N, K)."""
 
 
 def _stack(rows: list[Row]) -> Stacked:
@@ -74,7 +71,7 @@ def _stack(rows: list[Row]) -> Stacked:
     g, y = np.full((len(rows), 1, K), -np.inf), np.zeros((len(rows), N, K))
     for k, row in enumerate(rows):
         g[k, 0, : row.g.size], y[k, :, : row.g.size] = row.g, row.y
-    return Stacked(g, y)
+    return g, y
 
 
 def _bent_l2(data: Stacked, kappa: Array) -> Array:
@@ -84,18 +81,18 @@ def _bent_l2(data: Stacked, kappa: Array) -> Array:
     Entries that are emptied at the level of all of them are emptied at η, which is higher: so
     entries are left out until none is below.
     """
-    y = kappa[:, None] * data.y
-    full = data.g + y
+    g, y = data[0], kappa[:, None] * data[1]
+    full = g + y
     active = full > -np.inf
     n_active = np.count_nonzero(active)
     while True:
         count = np.maximum(active.sum(axis=-1), 1)
         emptied = np.where(active, 0.0, y).sum(axis=-1)
-        level = (np.where(active, data.g, 0.0).sum(axis=-1) - emptied) / count
+        level = (np.where(active, g, 0.0).sum(axis=-1) - emptied) / count
         active &= full > level[..., None]
         before, n_active = n_active, np.count_nonzero(active)
         if n_active == before:
-            return np.asarray(np.maximum(data.g - np.minimum(level, 0.0)[..., None], -y))
+            return np.asarray(np.maximum(g - np.minimum(level, 0.0)[..., None], -y))
 
 
 class Distances(NamedTuple):
@@ -114,7 +111,7 @@ class Distances(NamedTuple):
 def _far_l2(data: Stacked, kappa: Array) -> Distances:
     """Distances of the kernels' answers at κ; they move by e/κ."""
     e = _bent_l2(data, kappa)
-    active = e > -kappa[:, None] * data.y
+    active = e > -kappa[:, None] * data[1]
     count = np.maximum(np.count_nonzero(active, axis=-1), 1)
     level = np.where(active, e, 0.0).sum(axis=-1) / count
     spread = np.where(active, e - level[..., None], 0.0)
@@ -144,10 +141,10 @@ def _newton(
 
 def l2(rows: list[Row], weights: Array, radius: float, order: float) -> list[Array]:
     """The e of each action, (N, K): max(g − η, −κ ŷ)."""
-    data, size = _stack(rows), scale(rows)
-    kappa = size * _kappas(data._replace(g=data.g / size), weights, radius, order)
+    (g, y), size = _stack(rows), scale(rows)
+    kappa = size * _kappas((g / size, y), weights, radius, order)
     scarce = kappa > 0
-    e = np.where(scarce[:, None], _bent_l2(data, np.where(scarce, kappa, size)), 0.0)
+    e = np.where(scarce[:, None], _bent_l2((g, y), np.where(scarce, kappa, size)), 0.0)
     return [by_kernel[:, : row.g.size] for by_kernel, row in zip(e, rows, strict=True)]
 
 
