@@ -11,6 +11,7 @@ import numpy as np
 
 from drmdp._typing import Array, ArrayLike
 from drmdp.certificate import membership
+from drmdp.certificate.dense import Bounds
 from drmdp.core import levels
 from drmdp.core.signs import outward, pessimistic, sides, value_of
 from drmdp.core.tolerance import RTOL, Tolerance
@@ -330,16 +331,14 @@ def evaluate(
     if criterion != "reach" and (minimise or any(x is not None for x in (target, avoid, within))):
         raise InputError("target, avoid, minimise, within: go with criterion='reach'")
     staged: Any = {"final": final, "discount": discount, "half_cycle": half_cycle}
+    ends = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds}
+    ends |= {"threads": threads, "progress": progress}
     if criterion == "reach":
         refuse_given(staged, "a probability has none")
         if within is not None or is_plan(policy):
-            ends = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds}
-            ends |= {"threads": threads, "progress": progress}
             steps: Any = (within, nature, backend, ends)
             return reached_within(model, ambiguity, policy, question, *steps)
     elif has_stages(model, policy):
-        ends = {"tol": tol, "rtol": rtol, "max_seconds": max_seconds}
-        ends |= {"threads": threads, "progress": progress}
         staged |= {"costs": costs, "rewards": rewards, "nature": nature}
         return worst_case(model, ambiguity, policy, backend, ends, **staged)
     refuse_given(staged, "goes with a plan over finitely many stages, and this policy has none")
@@ -352,10 +351,9 @@ def evaluate(
     if criterion == "reach":
         m, faced = asked(model, ambiguity, *question), ambiguity.facing(nature)
         x = m.policy(policy)
+        told: Any = {"title": "evaluating the policy", "tolerance": tolerance}
         with showing(progress):
-            told: Any = {"tolerance": tolerance, "deadline": deadline}
-            told["title"] = "evaluating the policy"
-            result = arrivals(m, faced, x, threads, **told)
+            result = arrivals(m, faced, x, threads, deadline=deadline, **told)
         return evaluation_of(m, faced, x, result, "reach")
     x, faced = model.policy(policy), ambiguity.facing(nature)
     posed_model, criterion = posed(model, criterion), named(model, criterion)
@@ -367,7 +365,7 @@ def evaluate(
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Bounds):
     """Bounds from scratch, (S,) each: lower ≤ optimum ≤ upper, in the user's sign.
 
     Attributes
@@ -378,14 +376,7 @@ class Certificate:
         The paper's (DG): upper − lower, weighted by the start distribution.
     """
 
-    lower: Array
-    upper: Array
     duality_gap: float
-
-    @property
-    def gap(self) -> float:
-        """Largest upper − lower over the states."""
-        return float((self.upper - self.lower).max())
 
 
 def certify(

@@ -11,8 +11,9 @@ import drmdp
 from drmdp.layout.layout import lay_out
 from drmdp.layout.memory import SweepOutput, empty_memory
 from drmdp.layout.point import point_at
+from drmdp.operators.native import family_of
 from drmdp.sets import PAIRS
-from drmdp.sets.registry import entry_of, load
+from drmdp.sets.registry import entry_of
 from kernels import LAYOUTS, larger, run
 
 START, STOP = 31, 38
@@ -57,7 +58,7 @@ def test_a_range_of_its_own_changes_nothing(pair, kind):
     model, support, value = larger(kind)
     ambiguity = drmdp.Wasserstein(0.2, *pair, support=support)
     entry, layout = entry_of(ambiguity), lay_out(model, ambiguity)
-    family = load(entry.response)
+    family = family_of(ambiguity)
     part = cut(layout, START, STOP)
     assert part.indices.max() >= STOP - START
     v = value - value.mean()

@@ -227,7 +227,7 @@ def solve(case, memory=None):
     family = registry.family_of(case.ambiguity)
     memory = memory or registry.cold_memory(family, layout)
     N, A, S = y_hat.shape
-    registry.project_states(family, 0, 1, layout, Push(np.zeros((1, A)), np.zeros(S)), y, memory)
+    family.project(0, 1, (layout, Push(np.zeros((1, A)), np.zeros(S)), y, memory))
     rows = np.zeros((A, N, S))
     rows[np.broadcast_to(allowed(case)[:, None], rows.shape)] = y
     return rows.transpose(1, 0, 2), memory
@@ -460,7 +460,7 @@ def test_steps_of_many_states_are_projections_of_each(pair, support):
     for _ in range(2):
         before = y.copy()
         for start, stop in ((0, 2), (2, S)):
-            registry.project_states(family, start, stop, layout, Push(step, value), y, memory)
+            family.project(start, stop, (layout, Push(step, value), y, memory))
     for s in range(S):
         lo, hi = layout.indptr[s * A], layout.indptr[(s + 1) * A]
         on = places((kernels[:, s] > 0).any(axis=0), support)
@@ -498,7 +498,7 @@ def ascent(pair, radius, n_steps, accuracy):
         gradient = model.costs + model.discount * mean @ value
         new = registry.project_on_simplex(x - size * gradient)
         push = Push(size * (2 * new - x), value - value.mean())
-        registry.project_states(family, 0, S, layout, push, y, memory, accuracy)
+        family.project(0, S, (layout, push, y, memory), accuracy)
         x = new
         trials.append(memory.trials[memory.trials > 0])
         if k % 20 == 19:

@@ -8,7 +8,7 @@ import pytest
 
 import drmdp
 from drmdp.layout.layout import lay_out_all
-from drmdp.prox.registry import ENTROPY_EACH, Push, cold_memory, project_states
+from drmdp.prox.registry import ENTROPY_EACH, Push, cold_memory
 from drmdp.solvers.first_order.players import MIX, first_rows
 
 PAIR = "linf", np.inf
@@ -37,7 +37,7 @@ def problem(seed, equal, support, dtype=None):
 
 
 def run(layout, y, step, value, memory):
-    project_states(ENTROPY_EACH, 0, RADII.size, layout, Push(step, value), y, memory, inside=True)
+    ENTROPY_EACH.project(0, RADII.size, (layout, Push(step, value), y, memory), inside=True)
 
 
 def log_u(layout, y, step, value):

@@ -375,3 +375,16 @@ def test_coordinates_whose_distance_is_no_number_are_refused():
         drmdp.InputError, match=r"coordinates from -1e\+308 to 1e\+308 are too far apart"
     ):
         drmdp.Wasserstein(1.0, "transport", ground=("grid", [[1e308], [-1e308]]))
+
+
+@pytest.mark.parametrize("order", [1, math.inf])
+def test_kernels_of_a_model_of_events_are_as_far_apart_as_stored_ones(order):
+    """Costs are of states, whatever places next states have in a row."""
+    there = np.clip(np.arange(20)[:, None, None] + 3 - np.arange(5), 0, 19)
+    laws = np.random.default_rng(3).dirichlet(np.ones(5), 3)
+    given = {"costs": np.zeros((20, 1)), "discount": 0.9}
+    model = drmdp.Model.from_events(20, 1, 5, lambda s, a, e: there[s, a, e], laws, **given)
+    stored = drmdp.Model(list(model.kernels), **given)
+    ambiguity = drmdp.Wasserstein(0.1, "transport", order, ground=("line", np.arange(20.0) ** 2))
+    for far in (ambiguity.spread, ambiguity.saturation):
+        np.testing.assert_allclose(far(model, range(20)), far(stored, range(20)), rtol=1e-12)

@@ -708,10 +708,8 @@ def test_projections_from_a_guess_are_those_from_nothing():
     for _ in range(40):
         push = Push(rng.uniform(0, 2, layout.available.shape), rng.uniform(0, 1, model.n_states))
         cold = y.copy()
-        registry.project_states(family, 0, 6, layout, push, y, memory, 1e-9)
-        registry.project_states(
-            family, 0, 6, layout, push, cold, registry.cold_memory(family, layout), 1e-9
-        )
+        family.project(0, 6, (layout, push, y, memory), 1e-9)
+        family.project(0, 6, (layout, push, cold, registry.cold_memory(family, layout)), 1e-9)
         np.testing.assert_allclose(y, cold, rtol=0, atol=1e-7)
 
 
@@ -726,9 +724,7 @@ def test_rows_without_a_step_may_be_left_alone(pair):
         plain = y.copy()
         for rows, inside in ((y, True), (plain, False)):
             memory = registry.cold_memory(family, layout)
-            registry.project_states(
-                family, 0, 6, layout, Push(step, value), rows, memory, inside=inside
-            )
+            family.project(0, 6, (layout, Push(step, value), rows, memory), inside=inside)
         np.testing.assert_allclose(y, plain, rtol=0, atol=1e-11)
 
 

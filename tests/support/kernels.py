@@ -15,8 +15,9 @@ import reference
 from drmdp.layout.layout import lay_out
 from drmdp.layout.memory import SweepMemory, SweepOutput, shapes_of
 from drmdp.layout.point import point_at
+from drmdp.operators.native import family_of
 from drmdp.sets import PAIRS
-from drmdp.sets.registry import ENTRIES, load
+from drmdp.sets.registry import ENTRIES
 
 EPS = np.finfo(float).eps
 LAYOUTS = ("dense", "next", "observed", "unlisted")
@@ -102,7 +103,7 @@ def sweep(layout, pair, value, policy=None, warm=None, states=None):
     S = x.shape[0]
     out = SweepOutput(np.full(S, np.nan), np.full(S, np.nan), x, np.zeros(S))
     level = (value.max() + value.min()) / 2
-    family = load(ENTRIES[pair].response)
+    family = family_of(drmdp.Wasserstein(0.0, *pair))
     run(
         family,
         policy is not None,

@@ -144,11 +144,7 @@ def derive(
             if alike:
                 to.share[:] = piece.share[:, :1]
 
-    if threads == 1:
-        orders.run(0, S, prove)
-    else:
-        work = event_layout.work(layout)
-        workers.run(partial(orders.run, work=prove), work, 0, S, threads)
+    workers.run(partial(orders.run, work=prove), event_layout.work(layout), 0, S, threads)
     return bounds
 
 

@@ -189,7 +189,7 @@ def attained(
 # ---------------------------------------------------------------------- all states
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Bounds:
     """lower ≤ the value in question ≤ upper, (S,) each."""
 

@@ -23,6 +23,7 @@ from drmdp.certificate import dense
 from drmdp.certificate.dense import TINY
 from drmdp.certificate.plateau import tops
 from drmdp.core.levels import EPS
+from drmdp.core.storage import kernel_entries
 from drmdp.sets import AmbiguitySet
 
 
@@ -46,9 +47,8 @@ def _block(ambiguity: AmbiguitySet, layout: Any, kernels: Array, pairs: IntArray
     K = max(int(lengths.max(initial=0)), 1)
     listed = np.arange(K) < lengths[:, None]  # (P, K)
     at = np.where(listed, first[:, None] + np.arange(K), 0)
-    start = N * first[:, None] + np.arange(N) * lengths[:, None]  # (P, N)
-    places = np.where(listed[:, None], start[:, :, None] + np.arange(K), 0)
-    data = np.where(listed[:, None], layout.data[places], 0.0)
+    rows = kernel_entries(layout, at, pairs[:, None])  # (N, P, K)
+    data = np.where(listed[:, None], rows.transpose(1, 0, 2), 0.0)
     if layout.data.dtype != np.float64:
         data = data / np.maximum(data.sum(axis=2, keepdims=True), np.finfo(float).tiny)
     nominal, weights = ambiguity.centred(data.reshape(-1, A, N, K), layout.weights)

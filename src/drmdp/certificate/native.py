@@ -129,23 +129,14 @@ def _nearest(model: Model, kernel: Any, each: bool) -> Array:
     return q if each else np.asarray(q[np.arange(S), model.available.argmax(axis=1)])
 
 
-KL, KL_MEAN = NativeProof("kl"), NativeProof("kl", mean=True)
-BURG, BURG_MEAN = NativeProof("burg"), NativeProof("burg", mean=True)
-CHI2, CHI2_MEAN = NativeProof("chi2"), NativeProof("chi2", mean=True)
+KL, BURG, CHI2, L2 = map(NativeProof, ("kl", "burg", "chi2", "l2"))
 L1, TV = NativeProof("l1", mean=True), NativeProof("tv", mean=True)
-L2, LINF_ORDERS = NativeProof("l2"), NativeProof("linf", extra=ORDER)
-LINF_1, LINF_INF = (NativeProof("linf", extra=(order, None)) for order in (1.0, math.inf))
-(L1_INF, L1_ORDERS), (L2_INF, L2_ORDERS) = (
-    [NativeProof(f"{norm}_orders", extra=extra) for extra in ((math.inf, None), ORDER)]
-    for norm in ("l1", "l2")
-)
+L1_ORDERS, L2_ORDERS = (NativeProof(f"{norm}_orders", extra=ORDER) for norm in ("l1", "l2"))
+L1_INF, LINF = L1_ORDERS, NativeProof("linf", extra=ORDER)
 TRANSPORT, TRANSPORT_INF = (
     NativeProof(routine, mean, feasible=transport_feasible, attain=transport_attain)
     for routine, mean in (("transport", True), ("transport_each", False))
 )
 INTERVALS = NativeProof("intervals", inside=intervals_inside)
-MIX_KL, MIX_BURG, MIX_CHI2, MIX_TV, MIX_CVAR, MIX_ANY = (
-    NativeProof(f"mix_{kind}", inside=mixtures_inside)
-    for kind in ("kl", "burg", "chi2", "tv", "cvar", "any")
-)
+MIXTURES = NativeProof("mix", inside=mixtures_inside)
 OUTSIDE = NativeProof("outside")

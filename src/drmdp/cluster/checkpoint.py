@@ -41,7 +41,7 @@ from drmdp.solution import Record
 from drmdp.solvers.loop import Snapshot, Watch
 from drmdp.solvers.policy_iteration import NewtonState
 from drmdp.solvers.problem import Method, MethodState
-from drmdp.solvers.registry import METHODS
+from drmdp.solvers.registry import METHODS, settings_of
 
 FORMAT = "drmdp checkpoint 1"
 CLASSES = (Update, RemoteWarmStart, RemoteNature, Record, NewtonState, MethodState, Snapshot, Watch)
@@ -212,8 +212,7 @@ def describe_method(method: Method) -> dict[str, Any]:
     if name is None:
         fault = "is not a method of drmdp.METHODS, and cannot be resumed"
         raise InputError(f"method: {shown(method)} {fault}")
-    names = [field.name for field in fields(method)]  # type: ignore[arg-type]
-    return {"method": name, "fields": {name: getattr(method, name) for name in names}}
+    return {"method": name, "fields": settings_of(method)}
 
 
 def method_of(document: dict[str, Any]) -> Method:

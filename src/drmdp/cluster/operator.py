@@ -7,14 +7,13 @@ references. Proofs are made by the workers with the certificate of one process, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from drmdp._typing import Array
-from drmdp.certificate import Prover, SweepProof
+from drmdp.certificate import SweepProof
 from drmdp.cluster.engine import Engine, Holding, Whole
-from drmdp.core.cached import cached_property
 from drmdp.core.compact import DENSE
 from drmdp.layout.memory import SweepMemory
 from drmdp.model.state_ranges import ModelFacts
@@ -76,10 +75,6 @@ class RemoteNature:
     warm_start: RemoteWarmStart
     share: Any = None
 
-    def kernel(self) -> Any:
-        """None: the kernel is made of the results."""
-        return None
-
     def pulled(self, share: Any) -> RemoteNature:
         """The same with the share (S, N) of her move that is surely allowed."""
         return replace(self, share=share)
@@ -101,6 +96,11 @@ class Distributed:
         self.engine, self.model, self.ambiguity = engine, model, engine.ambiguity
         self.chunk, self.threads = engine.n_states, engine.threads
 
+    @property
+    def prover(self) -> Distributed:
+        """Itself: every worker proves its range."""
+        return self
+
     def update(self, value: Any, start: int, stop: int) -> Update:
         """F at `value`."""
         return self._sweep(value, None)
@@ -110,7 +110,7 @@ class Distributed:
         return self._sweep(value, policy)
 
     def prove(self, value: Array, policy: Array, claim: Any, fixed: bool) -> SweepProof:
-        """Bound F, or F^x, at `value`: every worker proves its range."""
+        """Bound F, or F^x, at `value`."""
         memory = claim.arrays[:-1]
         return SweepProof(*self.engine.keep("prove", Whole(value), policy, fixed, *memory, n=3))
 
@@ -120,7 +120,7 @@ class Distributed:
         args = (Whole(value), policy, self.accuracy, warm.sweeps, *warm.arrays)
         new, low, high, played, *arrays = engine.keep("sweep", *args, n=4 + N_WARM)
         self.warm_start = RemoteWarmStart(tuple(arrays), warm.sweeps + 1)
-        nature: Any = RemoteNature(engine, value, self.warm_start)
+        nature = RemoteNature(engine, value, self.warm_start)
         return Update(new, low, high, played, nature, self.warm_start)
 
 
@@ -136,17 +136,8 @@ class OfMeanKernel(Distributed):
         return SweepProof(*self.engine.keep("prove_mean", Whole(value), policy, fixed, n=2))
 
     def _sweep(self, value: Any, policy: Any) -> Update:
-        nature: Any = self
         new, low, high, played = self.engine.keep("sweep_mean", Whole(value), policy, n=4)
-        return Update(new, low, high, played, nature, self)
-
-    def kernel(self) -> Any:
-        """None."""
-        return None
-
-    def pulled(self, share: Any) -> OfMeanKernel:
-        """The same: a fixed kernel does not move."""
-        return self
+        return Update(new, low, high, played, self, self)
 
     def chain(self, policy: Any) -> Any:
         """Transitions of the policy."""
@@ -171,7 +162,3 @@ class DistributedProblem(Problem):
         lengths, indices, data, costs, available = joined
         indptr = np.append(0, np.cumsum(lengths))
         return MeanRows.of(indptr, indices, data, costs, available, distributed.model.discount)
-
-    @cached_property
-    def _prover(self) -> Prover:
-        return cast(Prover, self.operator)

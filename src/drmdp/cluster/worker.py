@@ -26,7 +26,7 @@ from drmdp.certificate import RobustProver
 from drmdp.cluster import proofs
 from drmdp.cluster.source import DirectorySource
 from drmdp.core.cached import cached_property
-from drmdp.core.compact import STORED, CompactRows
+from drmdp.core.compact import CompactRows
 from drmdp.core.vectors import block, block_sums
 from drmdp.errors import InputError
 from drmdp.io.files import flush
@@ -293,13 +293,11 @@ class Worker:
 
 def chain_arrays(chain: CompactRows | MeanLawChain) -> tuple[Any, ...]:
     """The arrays of a chain."""
-    if isinstance(chain, MeanLawChain):
-        return chain.next_states, chain.classes, chain.mean, chain.ends
-    return tuple(getattr(chain, name) for name in STORED)
+    return chain[:-1] if isinstance(chain, MeanLawChain) else chain[1:-1]
 
 
 def chain_from(arrays: tuple[Any, ...], n_states: int, threads: int) -> Any:
     """The chain of such arrays."""
     if len(arrays) == 4:
         return MeanLawChain(*arrays, threads)
-    return CompactRows(n_states, **dict(zip(STORED, arrays, strict=True)), threads=threads)
+    return CompactRows._make((n_states, *arrays, threads))

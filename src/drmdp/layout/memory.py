@@ -48,11 +48,6 @@ def empty_output(policy: Array) -> SweepOutput:
     return SweepOutput(np.zeros(S), np.zeros(S), np.array(policy, dtype=np.float64), np.zeros(S))
 
 
-def copied(memory: SweepMemory) -> SweepMemory:
-    """A memory that a sweep may write to."""
-    return SweepMemory(*map(np.copy, memory))
-
-
 def of_states(arrays: Any, states: slice) -> Any:
     """A range of states of a named tuple of arrays by state."""
     return arrays if states.start is None else type(arrays)(*(array[states] for array in arrays))

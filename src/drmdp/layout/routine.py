@@ -24,15 +24,18 @@ class NativeRoutine:
     single_kernels: bool = True  # whether nature's kernel is the mean of N
 
     def of(self, ambiguity: Any) -> Self:
-        """That of a set: of its order, or of its functions from outside."""
+        """That of a set: of its centre, its order, its kind or its functions from outside."""
+        changes: dict[str, Any] = {}
+        if getattr(ambiguity, "around", "kernels") == "mean":
+            changes = {"mean": True, "single_kernels": False}
         if self.extra == ORDER:
-            return replace(self, extra=(float(ambiguity.order), None))
-        if self.routine != "outside":
-            return self
-        mean = getattr(ambiguity, "around", "kernels") == "mean"
-        extra = 1.0, None, entry_of(ambiguity).functions
-        routine = "outside_radius" if ambiguity.by_kernel else "outside_price"
-        return replace(self, routine=routine, mean=mean, extra=extra, single_kernels=not mean)
+            changes["extra"] = float(ambiguity.order), None
+        if self.routine == "mix":
+            changes["routine"] = f"mix_{ambiguity.kind}"
+        if self.routine == "outside":
+            changes["routine"] = "outside_radius" if ambiguity.by_kernel else "outside_price"
+            changes["extra"] = 1.0, None, entry_of(ambiguity).functions
+        return replace(self, **changes)
 
     def around(self, layout: Any) -> Any:
         """The rows that the set is around, and a radius of transport in the unit of the lists."""

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drmdp import _native
-from drmdp._typing import Array
+from drmdp._typing import Array, IntArray
 from drmdp.core.storage import offsets
 from drmdp.errors import InputError
 from drmdp.layout.layout import Layout, choose
@@ -31,7 +31,6 @@ from drmdp.sets.transport import Ground, check_fits
 
 MOST = 2**27
 """Most numbers in lists."""
-BLOCK = 2**20
 
 
 class Lists(NamedTuple):
@@ -60,7 +59,7 @@ def lay_out(model: Model, ambiguity: Any) -> Layout:
     if layout.common or shortest == model.n_next or (everywhere and not layout.unlisted):
         return _joined(layout, by_state(ground), layout.indices, ground)
     near = NearestEntries(ground)
-    _check_size(near.most(layout), ground)
+    _check_size(near.most(layout.indptr, layout.indices), ground)
     return near.joined(layout, near.places())
 
 
@@ -86,28 +85,14 @@ def _joined(layout: Layout, lists: Lists, source: Any, ground: Ground) -> Layout
 
 def by_state(ground: Ground) -> Lists:
     """A list for each state."""
-    S = ground.n_states
-    if ground.kind == "sparse":
-        return _stored(ground)
-    _check_size(S * S, ground)
-    step = max(1, BLOCK // S)
-    lengths, targets, costs = [], [], []
-    for lo in range(0, S, step):
-        block = np.arange(lo, min(lo + step, S))
-        near = ground.between(block, np.arange(S))
-        near[np.arange(block.size), block] = -1.0  # first, whatever else costs nothing
-        order = np.argsort(near, axis=1, kind="stable")
-        near = np.maximum(np.take_along_axis(near, order, axis=1), 0.0)
-        finite = np.isfinite(near)
-        lengths.append(finite.sum(axis=1))
-        targets.append(order[finite])
-        costs.append(near[finite])
-    ptr, target = offsets(np.concatenate(lengths)), np.concatenate(targets).astype(np.int32)
-    return Lists(ptr, target, np.concatenate(costs) / ground.scale)
+    S, near = ground.n_states, NearestEntries(ground)
+    if ground.kind != "sparse":
+        _check_size(S * S, ground)
+    return near.lists(np.array([0, S]), np.arange(S, dtype=np.int32), near.places())
 
 
 def _stored(ground: Ground) -> Lists:
-    """A list for each state of a sparse ground, diagonal included."""
+    """A list for each state of a sparse ground, diagonal included; its costs are not divided."""
     S, costs = ground.n_states, ground.data
     row = np.repeat(np.arange(S), np.diff(costs.indptr))
     keep = (row != costs.indices) & np.isfinite(costs.data)
@@ -116,7 +101,7 @@ def _stored(ground: Ground) -> Lists:
     cost = np.concatenate([np.full(S, -1.0), costs.data[keep]])
     order = np.lexsort((target, cost, row))
     ptr = offsets(np.bincount(row, minlength=S))
-    return Lists(ptr, target[order].astype(np.int32), np.maximum(cost[order], 0.0) / ground.scale)
+    return Lists(ptr, target[order].astype(np.int32), np.maximum(cost[order], 0.0))
 
 
 class NearestEntries:
@@ -131,25 +116,30 @@ class NearestEntries:
             dense = ground.kind == "dense"
             self._at = ground.data if dense else ground.data.reshape(ground.n_states, -1)
 
-    def most(self, layout: Layout) -> int:
-        """Most numbers in the lists of a layout."""
+    def most(self, indptr: IntArray, indices: Any) -> int:
+        """Most numbers in the lists of the entries of some pairs."""
         if self._ground.kind == "sparse":
-            return int(np.diff(self._stored.ptr)[layout.indices].sum())
-        lengths = np.diff(layout.indptr)
+            return int(np.diff(self._stored.ptr)[indices].sum())
+        lengths = np.diff(indptr)
         return int((lengths * lengths).sum())
 
     def places(self) -> Any:
         """Workspace, for any number of layouts."""
         return np.full(self._ground.n_states, -1)
 
+    def lists(self, indptr: IntArray, indices: Any, places: Any) -> Lists:
+        """A list for each entry of some pairs."""
+        most, ptr = self.most(indptr, indices), np.zeros(indices.size + 1, dtype=np.int64)
+        out, dense = (
+            Lists(ptr, np.empty(most, np.int32), np.empty(most)),
+            self._ground.kind == "dense",
+        )
+        end = _native.fill_lists(places, indptr, indices, self._stored, self._at, dense, out)
+        return Lists(out.ptr, out.target[:end].copy(), out.cost[:end] / self._ground.scale)
+
     def joined(self, layout: Layout, places: Any) -> Layout:
         """A layout with its lists."""
-        most, ptr = self.most(layout), np.zeros(layout.indices.size + 1, dtype=np.int64)
-        out = Lists(ptr, np.empty(most, dtype=np.int32), np.empty(most))
-        kind, sources = self._ground.kind, (layout.indptr, layout.indices, self._stored)
-        end = _native.fill_lists(places, *sources, self._at, kind == "dense", out)
-        unit = 1.0 if kind == "sparse" else self._ground.scale  # stored lists are divided already
-        lists = Lists(out.ptr, out.target[:end].copy(), out.cost[:end] / unit)
+        lists = self.lists(layout.indptr, layout.indices, places)
         source = np.arange(layout.indices.size, dtype=np.int32)
         return _joined(layout, lists, source, self._ground)
 

@@ -21,17 +21,12 @@ from drmdp.core import levels
 from drmdp.core import threads as workers
 from drmdp.core.cached import cached_property
 from drmdp.core.compact import DENSE
-from drmdp.layout import event_layout
 from drmdp.layout.layout import lay_out
-from drmdp.layout.memory import copied, empty_memory, empty_output
-from drmdp.layout.point import point_at
 from drmdp.model import Model
-from drmdp.operators.exact import relative_accuracy
-from drmdp.operators.native import family_of
+from drmdp.operators.exact import ExactOperator
 from drmdp.operators.nature_rows import SweepNature
 from drmdp.operators.operator import Update
 from drmdp.sets import AmbiguitySet
-from drmdp.sets.registry import entry_of
 
 
 class PairwiseNature(SweepNature):
@@ -59,13 +54,12 @@ class CooperativeOperator:
         self.model, self.ambiguity, self.chunk = model, ambiguity, model.n_states
         self.threads, self.accuracy = workers.count(threads), 0.0
         layout = turned(lay_out(model, ambiguity))
-        self._sets = {True: ambiguity, False: ambiguity.each}  # by "the policy is fixed"
-        self._layouts = {True: layout, False: pairs_of(layout)}
-        self._memory = {}
-        for fixed, part in self._layouts.items():
-            (n, A), keeps = part.available.shape, entry_of(self._sets[fixed]).keeps
-            self._memory[fixed] = empty_memory(n, A, layout.weights.size, keeps)
-        self._moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
+        of_pairs = pairs_of(layout)
+        # layout and operator of the adversary, by "the policy is fixed"
+        self._adversaries = {
+            True: (layout, ExactOperator(model, ambiguity, threads, layout)),
+            False: (of_pairs, ExactOperator(model, ambiguity.each, threads, of_pairs)),
+        }
 
     @cached_property
     def prover(self) -> CooperativeProver:
@@ -92,20 +86,12 @@ class CooperativeOperator:
 
     def _sweep(self, fixed: bool, value: Array, policy: Array, start: int, stop: int) -> Any:
         """L and U of the states, or pairs, start … stop − 1, and nature's answer."""
-        layout, ambiguity = self._layouts[fixed], self._sets[fixed]
-        point = point_at(layout, 0.0 - (value - levels.level(value, self.model)))
-        memory, out = copied(self._memory[fixed]), empty_output(policy)
-        widest = self.model.discount * point.span + self._moving
-        tol, family = relative_accuracy(self.accuracy, widest), family_of(ambiguity)
-        data = family.prepared(layout)
-
-        def over(lo: int, hi: int) -> None:
-            family.sweep(fixed, lo, hi, data, (point, memory, out, tol))
-
-        workers.run(over, event_layout.work(layout), start, stop, self.threads)
-        self._memory[fixed] = memory
-        kind = SweepNature if fixed else PairwiseNature
-        nature = kind(self.model, ambiguity, layout, point, memory, None, self.threads)
+        layout, adversary = self._adversaries[fixed]
+        adversary.accuracy = self.accuracy
+        u = 0.0 - (value - levels.level(value, self.model))
+        out, point = adversary.run(fixed, layout, u, policy, start, stop)
+        kind, memory = SweepNature if fixed else PairwiseNature, adversary.warm_start.memory
+        nature = kind(self.model, adversary.ambiguity, layout, point, memory, None, self.threads)
         return -out.upper[start:stop], -out.lower[start:stop], nature
 
     def _update(

@@ -19,14 +19,7 @@ from drmdp.core import levels
 from drmdp.core import threads as workers
 from drmdp.layout import event_layout
 from drmdp.layout.layout import Layout, at_radius, fill_up
-from drmdp.layout.memory import (
-    SweepMemory,
-    SweepOutput,
-    copied,
-    empty_memory,
-    empty_output,
-    of_states,
-)
+from drmdp.layout.memory import SweepMemory, SweepOutput, empty_memory, empty_output, of_states
 from drmdp.layout.partial_sort import SortedOnDemand
 from drmdp.layout.point import SweepPoint, point_at
 from drmdp.model import Model
@@ -50,23 +43,21 @@ class WarmStart(NamedTuple):
     sweeps: int  # so far
 
 
-def relative_accuracy(accuracy: float, widest: float) -> float:
-    """The error asked of a routine, relative to the widest range of stakes."""
-    return min(max(accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
-
-
 class ExactOperator:
     """Exact Bellman operator of a (model, ambiguity)."""
 
-    def __init__(self, model: Model, ambiguity: AmbiguitySet, threads: int | None = None) -> None:
+    def __init__(
+        self, model: Model, ambiguity: AmbiguitySet, threads: int | None = None, layout: Any = None
+    ) -> None:
         self.model, self.ambiguity, self.chunk = model, ambiguity, model.n_states
         self.threads, self.accuracy = workers.count(threads), 0.0
-        self._layout, self.family = event_layout.layout_of(model, ambiguity), family_of(ambiguity)
+        self._layout = event_layout.layout_of(model, ambiguity) if layout is None else layout
+        self.family = family_of(ambiguity)
         self.passes = 0.0  # over the candidate rows, mean over the states of the last sweep
         self._filled: Layout | None = None  # the layout for many sweeps
         self._work = event_layout.work(self._layout)
         self._moving = float(np.ptp(model.cost_range)) if model.next_costs else 0.0
-        (S, A), N = model.available.shape, self._layout.weights.size
+        (S, A), N = self._layout.available.shape, self._layout.weights.size
         memory = empty_memory(S, A, N, entry_of(ambiguity).keeps)
         self.warm_start = WarmStart(memory, np.zeros((S, A)), 0)
 
@@ -95,7 +86,7 @@ class ExactOperator:
     def _sweep(self, fixed: bool, value: Array, policy: Array, start: int, stop: int) -> Update:
         model, layout, states = self.model, self.layout, slice(start, stop)
         u, shift = levels.around(value, model)
-        out, point = self._run(fixed, layout, u, policy, start, stop)
+        out, point = self.run(fixed, layout, u, policy, start, stop)
         self.passes = float(out.passes[states].sum()) / max(stop - start, 1)
         played = out.policy[states]
         if model.terminal.any():
@@ -106,15 +97,15 @@ class ExactOperator:
         nature = SweepNature(model, self.ambiguity, layout, point, memory, None, self.threads)
         return Update(new, low, high, played, nature, memory)
 
-    def _run(
+    def run(
         self, fixed: bool, layout: Any, u: Array, policy: Array, start: int, stop: int
     ) -> tuple[SweepOutput, SweepPoint]:
         """Run the routine over ranges of states, from the warm start."""
         orders = SortedOnDemand(partial(point_at, layout, u))
         before, family = self.warm_start, self.family
-        memory, out = copied(before.memory), empty_output(policy)
+        memory, out = SweepMemory(*map(np.copy, before.memory)), empty_output(policy)
         widest = self.model.discount * orders.last.span + self._moving  # range of any stakes
-        tol = relative_accuracy(self.accuracy, widest)
+        tol = min(max(self.accuracy / widest, FINEST), COARSEST) if widest > 0 else FINEST
         stored = family.prepared(layout) if isinstance(layout, Layout) else None
 
         def sweep(lo: int, hi: int, point: SweepPoint) -> None:

@@ -8,7 +8,6 @@ sweep (`respond`, `nature_rows`). A sweep leaves a `drmdp.layout.memory.SweepMem
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,32 +94,17 @@ def mixtures(layout: Layout, memory: SweepMemory, share: Any) -> Array:
     return np.asarray(part * q + (1.0 - part) * w)
 
 
-def _mean(routine: str) -> NativeFamily:
-    return NativeFamily(routine, mean=True, single_kernels=False)
-
-
-KL, KL_MEAN = NativeFamily("kl"), _mean("kl")
-BURG, BURG_MEAN = NativeFamily("burg"), _mean("burg")
-CHI2, CHI2_MEAN = NativeFamily("chi2"), _mean("chi2")
-L1, TV, TV_MEAN = NativeFamily("l1", mean=True), NativeFamily("tv", mean=True), _mean("tv")
+KL, BURG, CHI2 = map(NativeFamily, ("kl", "burg", "chi2"))
+L1, TV = NativeFamily("l1", mean=True), NativeFamily("tv", mean=True)
 L2 = NativeFamily("l2", tops=0, prefixes=2, faintest=1e-14)  # rounding hides smaller moves
-L1_INF = NativeFamily("l1_orders", extra=(math.inf, None), faintest=1e-14)
 L1_ORDERS = NativeFamily("l1_orders", extra=ORDER)
-L2_ORDERS, L2_INF = (
-    NativeFamily("l2_orders", tops=0, prefixes=1, extra=extra)
-    for extra in (ORDER, (math.inf, None))
-)
+L1_INF = replace(L1_ORDERS, faintest=1e-14)
+L2_ORDERS = NativeFamily("l2_orders", tops=0, prefixes=1, extra=ORDER)
+LINF = NativeFamily("linf", tops=EACH, prefixes=1, extra=ORDER)
 INTERVALS = NativeFamily("intervals", single_kernels=False, tops=0)
-LINF_ORDERS, LINF_1, LINF_INF = (
-    NativeFamily("linf", tops=EACH, prefixes=1, extra=extra)
-    for extra in (ORDER, (1.0, None), (math.inf, None))
-)
 TRANSPORT = NativeFamily("transport", mean=True, tops=TARGETS)
 TRANSPORT_INF = NativeFamily("transport_each", tops=TARGETS)
-MIX_KL, MIX_BURG, MIX_CHI2, MIX_TV, MIX_CVAR, MIX_ANY = (
-    NativeFamily(f"mix_{kind}", single_kernels=False, tops=0, weights=mixtures)
-    for kind in ("kl", "burg", "chi2", "tv", "cvar", "any")
-)
+MIXTURES = NativeFamily("mix", single_kernels=False, tops=0, weights=mixtures)
 OUTSIDE = NativeFamily("outside")
 
 

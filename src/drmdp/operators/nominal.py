@@ -15,8 +15,7 @@ are played, (S, E), and p̄; its steps are one-sided up to rounding and prove no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -44,7 +43,7 @@ class NominalOperator:
         self, model: Model, kernel: Any, threads: int = 1, costs: Array | None = None
     ) -> None:
         self.model, self.chunk, self.threads = model, model.n_states, threads
-        self.fixed = FixedKernel(model, kernel, threads, costs)
+        self.fixed = self.prover = FixedKernel(model, kernel, threads, costs)
         self.nature = FixedNature(self.fixed.matrix, (model.n_states, model.n_actions), threads)
 
     @property
@@ -75,8 +74,7 @@ class NominalOperator:
 # ---------------------------------------------------------------------- the mean law
 
 
-@dataclass(frozen=True)
-class MeanLawChain:
+class MeanLawChain(NamedTuple):
     """Transitions under the mean law, from all states or a range of them."""
 
     next_states: Any  # (S, E)
@@ -150,16 +148,8 @@ class MeanLawOperator:
         classes = np.zeros(0, np.uint16)
         if model.classes.size:
             classes = np.take_along_axis(model.classes, best[:, None], axis=1)[:, 0]
-        return self.of(next_states, classes)
-
-    def of(self, next_states: Any, classes: Any) -> MeanLawChain:
-        """The chain of next states."""
         ends = np.flatnonzero(self.model.terminal)
         return MeanLawChain(next_states, classes, self._mean, ends, self.threads)
-
-    def pulled(self, share: Array) -> MeanLawOperator:
-        """The same: this nature is fixed."""
-        return self
 
     def evaluate(self, value: Array, policy: Array, start: int, stop: int) -> Update:
         """Refused: no method evaluates a policy here."""

@@ -21,15 +21,8 @@ from drmdp.proof.responses import STEPS, Row, bisect, pivot, scale
 
 NEAR = 1e-14
 """Logarithms that differ by less are equal."""
-
-
-class StepSlopes(NamedTuple):
-    """Slopes that fall in steps."""
-
-    slope: Array  # (n,)
-    end: Array  # (n,) distances at which they end
-
-
+StepSlopes = tuple[Array, Array]
+"""Slopes that fall in steps, (n,), and the distances at which they end."""
 FAINT = 1e-150
 """Least radius where radii are squared or divided by: any e is valid, and prices hardly change."""
 
@@ -37,9 +30,9 @@ FAINT = 1e-150
 def _prices(curves: list[StepSlopes], weights: Array, radius: float, order: float) -> Array:
     """The price of each kernel's distance, (N,)."""
     if order == 1:
-        pairs = zip(curves, weights, strict=True)
-        slope = np.concatenate([curve.slope for curve in curves])
-        length = np.concatenate([w * np.diff(curve.end, prepend=0.0) for curve, w in pairs])
+        slope = np.concatenate([slope for slope, _ in curves])
+        ends = zip(weights, curves, strict=True)
+        length = np.concatenate([w * np.diff(end, prepend=0.0) for w, (_, end) in ends])
         steep = np.argsort(-slope, kind="stable")
         return np.full(weights.size, _crossed(slope[steep], np.cumsum(length[steep]), radius))
     if order == math.inf:
@@ -58,7 +51,7 @@ def _prices(curves: list[StepSlopes], weights: Array, radius: float, order: floa
     def spent(mu: float) -> float:
         return float(weights @ (prices(mu) / mu) ** (order / (order - 1)))
 
-    steepest = max((float(curve.slope.max(initial=0.0)) for curve in curves), default=0.0)
+    steepest = max((float(slope.max(initial=0.0)) for slope, _ in curves), default=0.0)
     mu = bisect(spent, 1.0, steepest or 1.0)
     return prices(mu) if mu > 0 else np.zeros(weights.size)
 
@@ -69,11 +62,8 @@ def _crossed(slope: Array, end: Array, radius: float) -> float:
     return float(slope[np.argmax(reached)]) if reached.any() else 0.0
 
 
-class Stacked(NamedTuple):
-    """Rows of all actions, as long as the longest."""
-
-    g: Array  # (A, 1, K), −∞ beyond a row
-    y: Array  # (A, N, K)
+Stacked = tuple[Array, Array]
+"""Rows of all actions, as long as the longest: g, (A, 1, K), −∞ beyond a row, and y, (A, N, K)."""
 
 
 def _stack(rows: list[Row]) -> Stacked:
@@ -81,7 +71,7 @@ def _stack(rows: list[Row]) -> Stacked:
     g, y = np.full((len(rows), 1, K), -np.inf), np.zeros((len(rows), N, K))
     for k, row in enumerate(rows):
         g[k, 0, : row.g.size], y[k, :, : row.g.size] = row.g, row.y
-    return Stacked(g, y)
+    return g, y
 
 
 def _bent_l2(data: Stacked, kappa: Array) -> Array:
@@ -91,18 +81,18 @@ def _bent_l2(data: Stacked, kappa: Array) -> Array:
     Entries that are emptied at the level of all of them are emptied at η, which is higher: so
     entries are left out until none is below.
     """
-    y = kappa[:, None] * data.y
-    full = data.g + y
+    g, y = data[0], kappa[:, None] * data[1]
+    full = g + y
     active = full > -np.inf
     n_active = np.count_nonzero(active)
     while True:
         count = np.maximum(active.sum(axis=-1), 1)
         emptied = np.where(active, 0.0, y).sum(axis=-1)
-        level = (np.where(active, data.g, 0.0).sum(axis=-1) - emptied) / count
+        level = (np.where(active, g, 0.0).sum(axis=-1) - emptied) / count
         active &= full > level[..., None]
         before, n_active = n_active, np.count_nonzero(active)
         if n_active == before:
-            return np.asarray(np.maximum(data.g - np.minimum(level, 0.0)[..., None], -y))
+            return np.asarray(np.maximum(g - np.minimum(level, 0.0)[..., None], -y))
 
 
 class Distances(NamedTuple):
@@ -121,7 +111,7 @@ class Distances(NamedTuple):
 def _far_l2(data: Stacked, kappa: Array) -> Distances:
     """Distances of the kernels' answers at κ; they move by e/κ."""
     e = _bent_l2(data, kappa)
-    active = e > -kappa[:, None] * data.y
+    active = e > -kappa[:, None] * data[1]
     count = np.maximum(np.count_nonzero(active, axis=-1), 1)
     level = np.where(active, e, 0.0).sum(axis=-1) / count
     spread = np.where(active, e - level[..., None], 0.0)
@@ -151,10 +141,10 @@ def _newton(
 
 def l2(rows: list[Row], weights: Array, radius: float, order: float) -> list[Array]:
     """The e of each action, (N, K): max(g − η, −κ ŷ)."""
-    data, size = _stack(rows), scale(rows)
-    kappa = size * _kappas(data._replace(g=data.g / size), weights, radius, order)
+    (g, y), size = _stack(rows), scale(rows)
+    kappa = size * _kappas((g / size, y), weights, radius, order)
     scarce = kappa > 0
-    e = np.where(scarce[:, None], _bent_l2(data, np.where(scarce, kappa, size)), 0.0)
+    e = np.where(scarce[:, None], _bent_l2((g, y), np.where(scarce, kappa, size)), 0.0)
     return [by_kernel[:, : row.g.size] for by_kernel, row in zip(e, rows, strict=True)]
 
 
@@ -214,7 +204,7 @@ def l1(
     far = np.concatenate([-row.g for row in rows])
     steep = np.argsort(-far, kind="stable")
     ends = 2 * np.cumsum(np.concatenate([row.y for row in rows], axis=1)[:, steep], axis=1)
-    curves = [StepSlopes(far[steep] / 2, curve_end) for curve_end in ends]
+    curves = [(far[steep] / 2, end) for end in ends]
     price = _prices(curves, weights, radius, order)
     c, bent = 2 * price[:, None], []
     for row in rows:
@@ -240,7 +230,7 @@ def linf(rows: list[Row], weights: Array, radius: float, order: float) -> list[A
     pieces, curves = [_segments(partial(_slope_linf, rows, i)) for i in kernels], []
     for segments in pieces:
         slopes, lengths, _ = np.reshape(segments, (-1, 3)).T
-        curves.append(StepSlopes(slopes, np.cumsum(lengths)))
+        curves.append((slopes, np.cumsum(lengths)))
     out = [np.zeros(row.y.shape) for row in rows]
     for i, price in enumerate(_prices(curves, weights, radius, order).tolist()):
         if not price > 0:

@@ -12,7 +12,7 @@ f and f. Targets are looked up as in the sweep, as a tie broken otherwise would 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -74,7 +74,6 @@ def _listed(row: Row, e: Array, rest: list[float]) -> list[Any]:
 class NormWitness(SetWitness):
     """Sets of a norm; `mean`: the means of tuples are the set around the mean."""
 
-    find: Any
     mean: bool = False
 
     def about(self, ambiguity: Any) -> dict[str, Any]:
@@ -92,9 +91,10 @@ class NormWitness(SetWitness):
         none = [0.0] * weights.size
         if radius > 2 * len(rows):  # then nothing has a price
             return {"e": [_listed(row, np.zeros((weights.size, row.g.size)), none) for row in rows]}
-        if self.find is norms.l1:
+        if ambiguity.metric == "l1":
             return l1_side(rows, weights, radius, ambiguity.order)
-        multipliers = self.find(rows, weights, radius, ambiguity.order)
+        find = norms.l2 if ambiguity.metric == "l2" else norms.linf
+        multipliers = find(rows, weights, radius, ambiguity.order)
         return {"e": [_listed(row, e, none) for row, e in zip(rows, multipliers, strict=True)]}
 
 
@@ -105,36 +105,30 @@ def l1_side(rows: list[Row], weights: Array, radius: float, order: float) -> Sid
     return {"e": lists, "rest": rest}
 
 
-L1, L2, LINF = NormWitness(norms.l1), NormWitness(norms.l2), NormWitness(norms.linf)
-L1_MEAN = NormWitness(norms.l1, mean=True)
-
-
 @dataclass(frozen=True)
 class DivergenceWitness(SetWitness):
     """Sets of a divergence around the mean or the kernels."""
 
-    kind: str
-    mean: bool
+    mean: bool = False
 
     def about(self, ambiguity: Any) -> dict[str, Any]:
         """Kind and centre."""
-        around = "mean" if self.mean else "kernels"
-        return {"family": "divergence", "kind": self.kind, "around": around}
+        return {"family": "divergence", "kind": ambiguity.kind, "around": ambiguity.around}
 
     def above(self, ambiguity: Any, rows: list[Row], weights: Array, radius: float) -> Side:
         """A multiplier and thresholds; nothing moves without a radius."""
         if not radius > 0:
             return {}
-        if self.kind == "tv":
+        if ambiguity.kind == "tv":
             return l1_side(rows, weights, 2 * radius, 1)
-        return responses.divergence(self.kind, rows, weights, radius)
+        return responses.divergence(ambiguity.kind, rows, weights, radius)
 
 
 @dataclass(frozen=True)
 class TransportWitness(SetWitness):
     """Sets of transport: around the mean, or around each kernel."""
 
-    mean: bool
+    mean: bool = False
 
     def about(self, ambiguity: Any) -> dict[str, Any]:
         """Order and costs of moving: coordinates, or lists [state, cost] for each state."""
@@ -164,51 +158,37 @@ class TransportWitness(SetWitness):
         return {"y": lists}
 
 
-@dataclass(frozen=True)
 class ReweightingWitness(SetWitness):
     """Mixtures of the kernels: rows over the kernels, whose stakes are their losses."""
 
-    kind: str
     mixture = True
 
     def about(self, ambiguity: Any) -> dict[str, Any]:
         """The kind."""
-        return {"family": "reweighting", "kind": self.kind}
+        return {"family": "reweighting", "kind": ambiguity.kind}
 
     def above(self, ambiguity: Any, rows: list[Row], weights: Array, radius: float) -> Side:
         """Multipliers that bound a mixture; the radius of cvar is its level."""
         losses, n = sum(np.einsum("ik,k->i", row.y, row.g) for row in rows), np.arange(weights.size)
-        if self.kind in ("cvar", "any"):
-            capped = self.kind == "cvar" and 0 < radius < np.inf
+        if ambiguity.kind in ("cvar", "any"):
+            capped = ambiguity.kind == "cvar" and 0 < radius < np.inf
             most = weights / radius if capped else np.ones(weights.size)
             return {"eta": [responses.pivot(losses, np.zeros(weights.size), most)]}
         mixed = Row(losses - np.max(losses), weights[None], n, n)
-        return DivergenceWitness(self.kind, mean=True).above(ambiguity, [mixed], np.ones(1), radius)
+        return DIVERGENCE.above(ambiguity, [mixed], np.ones(1), radius)
 
     def below(self, states: States, s: int, acts: list[int]) -> Side:
         """Her mixture, over the kernels of positive weight."""
-        weights = getattr(states.sweep.nature, "weights", None)
+        weights, ambiguity = (
+            getattr(states.sweep.nature, "weights", None),
+            cast(Any, states.ambiguity),
+        )
         if weights is None:
             raise InputError(exact_only("mixtures"))
         q = (weights[s, acts[0]] if weights.ndim == 3 else weights[s])[states.used].tolist()
-        return {"y": [q if self.kind in ("cvar", "any") else [q]]}
+        return {"y": [q if ambiguity.kind in ("cvar", "any") else [q]]}
 
 
-def by_kind(kind: str) -> tuple[DivergenceWitness, DivergenceWitness, ReweightingWitness]:
-    """The three sets of a kind of divergence: around the mean, around the kernels, of mixtures."""
-    around_mean, around_kernels = (DivergenceWitness(kind, mean) for mean in (True, False))
-    return around_mean, around_kernels, ReweightingWitness(kind)
-
-
-KL_MEAN, KL, MIX_KL = by_kind("kl")
-BURG_MEAN, BURG, MIX_BURG = by_kind("burg")
-CHI2_MEAN, CHI2, MIX_CHI2 = by_kind("chi2")
-TV_MEAN, TV, MIX_TV = by_kind("tv")
-MIX_CVAR, MIX_ANY = ReweightingWitness("cvar"), ReweightingWitness("any")
-TRANSPORT_MEAN, TRANSPORT = TransportWitness(mean=True), TransportWitness(mean=False)
-
-
-@dataclass(frozen=True)
 class IntervalsWitness(SetWitness):
     """An interval for each probability; they are in the lines of the states."""
 
@@ -251,7 +231,10 @@ class IntervalsWitness(SetWitness):
         return {"y": [states.rows(s, a)[0] for a in acts]}
 
 
-INTERVALS = IntervalsWitness()
+NORM, NORM_MEAN = NormWitness(), NormWitness(mean=True)
+DIVERGENCE, DIVERGENCE_MEAN = DivergenceWitness(), DivergenceWitness(mean=True)
+TRANSPORT, TRANSPORT_MEAN = TransportWitness(), TransportWitness(mean=True)
+MIXTURES, INTERVALS = ReweightingWitness(), IntervalsWitness()
 
 
 # ---------------------------------------------------------------------- plans of transport

@@ -18,7 +18,7 @@ from drmdp.core import storage
 from drmdp.core import validation as checks
 from drmdp.errors import InputError, shown
 from drmdp.layout.layout import Layout
-from drmdp.prox.registry import Push, cold_memory, family_of, project_on_simplex, project_states
+from drmdp.prox.registry import Push, cold_memory, family_of, project_on_simplex
 from drmdp.sets import PAIRS, AmbiguitySet, Wasserstein
 from drmdp.sets.registry import entry_of
 
@@ -75,7 +75,7 @@ def project(
     allowed: BoolArray = observed | more
     layout, family = _layout(y_hat[used], w[used], allowed, ambiguity.radius), family_of(ambiguity)
     y, push = _flat(z[used], allowed), Push(np.zeros((1, A)), np.zeros(S))
-    project_states(family, 0, 1, layout, push, y, cold_memory(family, layout))
+    family.project(0, 1, (layout, push, y, cold_memory(family, layout)))
     out = np.zeros(y_hat.shape)
     inside = np.zeros((A, int(used.sum()), S))
     inside[np.broadcast_to(allowed[:, None], inside.shape)] = y

@@ -35,6 +35,18 @@ class ProxFamily(NamedTuple):
             return n_kernels
         return 1 + n_kernels if self.norm == "linf" else 1
 
+    def project(
+        self, lo: int, hi: int, arrays: ProxArrays, accuracy: float = ACCURACY, inside: bool = False
+    ) -> None:
+        """Project the states lo … hi − 1 of an iterate y, (N·nnz,) like the layout's data, pushed,
+        in place.
+
+        The pushed point is formed on the fly, so that the iterate is the only array of its size.
+        Every next state that nature may use must be listed. With `inside` the iterate is in the
+        ball already, so that rows without a step cost little.
+        """
+        _native.project(self.norm, self.each, lo, hi, *arrays, accuracy, inside)
+
 
 L1_SHARED, L2_SHARED, LINF_SHARED = (ProxFamily(norm, False) for norm in ("l1", "l2", "linf"))
 """A budget that all kernels share."""
@@ -58,6 +70,10 @@ class ProxMemory(NamedTuple):
     multiplier: Array  # (S, M)
     threshold: Array  # (S·A, N), of each row
     trials: Any  # (S, M) int64, multipliers tried; 0 where the ball does not bind
+
+
+ProxArrays = tuple[Layout, Push, Array, ProxMemory]
+"""Data, what is pushed, the iterate and the memory of a map."""
 
 
 def family_of(ambiguity: AmbiguitySet, entropy: bool = False) -> ProxFamily:
@@ -94,25 +110,3 @@ def cold_memory(family: ProxFamily, layout: Layout) -> ProxMemory:
     (S, A), N = layout.available.shape, layout.weights.size
     shape = S, family.width(N)
     return ProxMemory(np.zeros(shape), np.zeros((S * A, N)), np.zeros(shape, dtype=np.int64))
-
-
-def project_states(
-    family: ProxFamily,
-    start: int,
-    stop: int,
-    layout: Layout,
-    push: Push,
-    y: Array,
-    memory: ProxMemory,
-    accuracy: float = ACCURACY,
-    inside: bool = False,
-) -> None:
-    """Project the states start … stop − 1 of an iterate y, (N·nnz,) like the layout's data, pushed,
-    in place.
-
-    The pushed point is formed on the fly, so that the iterate is the only array of its size. Every
-    next state that nature may use must be listed. With `inside` the iterate is in the ball already,
-    so that rows without a step cost little.
-    """
-    norm, each = family
-    _native.project(norm, each, start, stop, layout, push, y, memory, accuracy, inside)

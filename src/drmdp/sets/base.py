@@ -88,9 +88,8 @@ class AmbiguitySet(ABC):
         already faces one that helps stays so.
         """
         one_of("nature", nature, NATURES)
-        return (
-            self if nature == "adversarial" or self.nature == nature else self._with(nature=nature)
-        )
+        faced = nature in ("adversarial", self.nature)
+        return self if faced else self._with(nature=nature)
 
     def opposed(self) -> Self:
         """The same set in the hands of an adversarial nature, whoever had it."""
@@ -155,11 +154,6 @@ class AmbiguitySet(ABC):
     @abstractmethod
     def by_kernel(self) -> bool:
         """Whether every kernel has a budget of its own, or all share one."""
-
-    @property
-    def priced_by_kernel(self) -> bool:
-        """Whether a proof needs a price for every kernel, or one for all."""
-        return self.by_kernel
 
     def apart(self, y: Array, nominal: Array, weights: Array) -> Array:
         """How far kernels (…, A, N, K) are from the data, to be compared with the radius: (…, N),
@@ -287,10 +281,14 @@ class AmbiguitySet(ABC):
         radii = np.zeros(numbers.size)
         for k, s in enumerate(numbers.tolist()):
             if not model.terminal[s]:
-                budgets = self._budgets(*rows_of(self, model, s))
+                budgets = self._budgets(*self.rows(model, s))
                 far = (self.farthest(y, allowed, model.weights) for y, allowed in budgets)
                 radii[k] = max(0.0, *far)  # rounding may go below
         return radii
+
+    def rows(self, model: Model, s: int) -> tuple[Array, BoolArray]:
+        """Available rows of a state, (A', N, K), and where they may have mass, (A', 1, K)."""
+        return rows_of(self, model, s)
 
     def _budgets(self, *rows: Any) -> Any:
         """Rows (A, …) of each budget: those of single actions, or of all."""
@@ -317,7 +315,7 @@ class AmbiguitySet(ABC):
         w, distances = model.weights[used], []
         for s in np.asarray(states).tolist():
             if isinstance(model, EventModel):
-                y = rows_of(self, model, s)[0][:, used]
+                y = self.rows(model, s)[0][:, used]
             else:
                 y = model.blocks.dense(s, s + 1)[0][model.available[s]][:, used]  # (A', N, S)
             mean = np.einsum("i,ait->at", w, y)[:, None, :]

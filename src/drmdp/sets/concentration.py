@@ -156,9 +156,8 @@ def _linf(draws: Draws, delta: Array) -> Array:
 
 def _burg(draws: Draws, delta: Array) -> Array:
     n, m, log = draws.n, draws.K - 1, -np.log(delta)
-    types = (
-        log - scipy.special.betaln(n + 1, m + 1) - np.log(n + m + 1)
-    )  # no difference of large numbers
+    # no difference of large numbers
+    types = log - scipy.special.betaln(n + 1, m + 1) - np.log(n + m + 1)
     agrawal = -m * scipy.special.lambertw(-np.exp(-1 - log / m), -1).real
     chain = m * math.log(2) + scipy.special.gammainccinv(m, delta)
     return np.asarray(np.minimum(np.minimum(types, agrawal), chain) / n)

@@ -95,13 +95,11 @@ def part_of(where: str, ambiguity: Any) -> Any:
     return part.of(ambiguity) if hasattr(part, "of") else part
 
 
-def _native(
-    name: str, keeps: Keeps, program: str, witness: str, certificate: str = "", **parts: str
-) -> SetEntry:
+def _native(name: str, keeps: Keeps, program: str, witness: str, **parts: str) -> SetEntry:
     """The entry of a set whose compiled routines have this name."""
     return SetEntry(
         f"drmdp.operators.native:{name}",
-        f"drmdp.certificate.native:{certificate or name}",
+        f"drmdp.certificate.native:{name}",
         keeps,
         f"drmdp.operators.conic.{program}",
         witness=f"drmdp.proof.witnesses:{witness}",
@@ -111,37 +109,33 @@ def _native(
 
 KERNELS, ROWS = Keeps(True, False), Keeps(True, True)
 ACTIONS = Keeps(False, True, width=3)
-CONE = "cone:ConeProgram"
+CONE, POWER = "cone:ConeProgram", "cone:PowerProgram"
 SQUARES = "certificate.membership_squares:least_squares"
+POWERS = "certificate.membership_squares:powers"
 SHARES = "certificate.membership_linear:linear"
-for metric, order, name, keeps, program, projection, witness, nearest in (
-    ("l1", 1, "L1", ACTIONS, "linear:LinearProgram", "L1_SHARED", "L1_MEAN", ""),
-    ("l2", 2, "L2", ACTIONS, CONE, "L2_SHARED", "L2", SQUARES),
-    ("linf", 1, "LINF_1", KERNELS, "linear:LinfShared", "LINF_SHARED", "LINF", SHARES),
-    ("l1", math.inf, "L1_INF", ROWS, "linear:L1Each", "L1_EACH", "L1", SHARES),
-    ("l2", math.inf, "L2_INF", KERNELS, CONE, "L2_EACH", "L2", SQUARES),
-    ("linf", math.inf, "LINF_INF", KERNELS, "linear:LinfEach", "LINF_EACH", "LINF", SHARES),
+for metric, order, name, keeps, program, projection, nearest in (
+    ("l1", 1, "L1", ACTIONS, "linear:LinearProgram", "L1_SHARED", ""),
+    ("l2", 2, "L2", ACTIONS, CONE, "L2_SHARED", SQUARES),
+    ("linf", 1, "LINF", KERNELS, "linear:LinfShared", "LINF_SHARED", SHARES),
+    ("l1", math.inf, "L1_INF", ROWS, "linear:L1Each", "L1_EACH", SHARES),
+    ("l2", math.inf, "L2_ORDERS", KERNELS, CONE, "L2_EACH", SQUARES),
+    ("linf", math.inf, "LINF", KERNELS, "linear:LinfEach", "LINF_EACH", SHARES),
+    ("l1", "p", "L1_ORDERS", ROWS, POWER, "", SHARES),
+    ("l2", "p", "L2_ORDERS", KERNELS, POWER, "", POWERS),
+    ("linf", "p", "LINF", KERNELS, POWER, "", SHARES),
 ):
-    parts = {"projection": f"prox.registry:{projection}", "nearest": nearest}
+    parts = {"projection": projection and f"prox.registry:{projection}", "nearest": nearest}
     if projection == "LINF_EACH":
         parts["entropy"] = "prox.registry:ENTROPY_EACH"
+    witness = "NORM_MEAN" if name == "L1" else "NORM"
     ENTRIES[metric, order] = _native(name, keeps, program, witness, **parts)
-for metric, keeps, nearest in (
-    ("l1", ROWS, SHARES),
-    ("l2", KERNELS, "certificate.membership_squares:powers"),
-    ("linf", KERNELS, SHARES),
-):
-    name, program = metric.upper(), "cone:PowerProgram"
-    ENTRIES[metric, "p"] = _native(f"{name}_ORDERS", keeps, program, name, nearest=nearest)
 NOTHING, layout = Keeps(False, False), "layout.layout:lay_out_intervals"
 ENTRIES["intervals"] = _native("INTERVALS", NOTHING, "direct:Boxes", "INTERVALS", layout=layout)
 PROGRAMS = {"kl": "cone:Kl", "burg": "cone:Burg", "chi2": "cone:Chi2", "tv": "linear:Tv"}
 for kind, program in PROGRAMS.items():
-    name, half = kind.upper(), kind == "tv"  # total variation is half the ℓ1 distance
-    mean, proof = f"{name}_MEAN", "TV" if half else ""
-    nearest = "" if half else "certificate.membership:tilted"
-    ENTRIES[kind, "mean"] = _native(mean, ACTIONS, program, mean, proof)
-    ENTRIES[kind, "kernels"] = _native(name, ACTIONS, program, name, proof, nearest=nearest)
+    name, nearest = kind.upper(), "" if kind == "tv" else "certificate.membership:tilted"
+    ENTRIES[kind, "mean"] = _native(name, ACTIONS, program, "DIVERGENCE_MEAN")
+    ENTRIES[kind, "kernels"] = _native(name, ACTIONS, program, "DIVERGENCE", nearest=nearest)
 PLANS, layout = ROWS._replace(width=3), "layout.transport_layout:lay_out"
 for order, name, keeps, program, witness in (
     (1, "TRANSPORT", ACTIONS, "linear:TransportProgram", "TRANSPORT_MEAN"),
@@ -149,5 +143,4 @@ for order, name, keeps, program, witness in (
 ):
     ENTRIES["transport", order] = _native(name, keeps, program, witness, layout=layout)
 for kind in MIXTURES:
-    name = f"MIX_{kind.upper()}"
-    ENTRIES["reweighting", kind] = _native(name, KERNELS, "direct:Mixing", name)
+    ENTRIES["reweighting", kind] = _native("MIXTURES", KERNELS, "direct:Mixing", "MIXTURES")

@@ -258,27 +258,28 @@ def confined(ground: Ground, rows: Leaving) -> Array:
     return np.asarray(rows.total(costs))
 
 
-def saturation(ambiguity: Wasserstein, model: Model, states: Any) -> Array:
-    """Radius from which nature is unconstrained in states of these numbers.
+def rows(ambiguity: Wasserstein, model: Model, s: int) -> tuple[Array, BoolArray]:
+    """Available rows of a state over all states, (A', N, S), and where they may have mass, (A', 1,
+    S): costs are of states, not of columns.
+    """
+    there = model.available[s]
+    allowed = ambiguity.allowed(model, s, s + 1)[0][there]
+    return model.blocks.dense(s, s + 1)[0][there], allowed[:, None]
+
+
+def farthest(ambiguity: Wasserstein, y: Array, allowed: BoolArray, w: Array) -> float:
+    """Radius from which nature is unconstrained, of such rows.
 
     W_D is convex, so that every distribution is in the set as soon as all single next states are:
     max_k Σ_j ŷ(j) D(j, k). Where some mass cannot move everywhere, Σ_j ŷ(j) max_k D(j, k) over what
     it can reach is enough.
     """
-    out = np.zeros(len(states))
-    used = model.weights > 0
-    for place, s in enumerate(states):
-        if model.terminal[s]:
-            continue
-        rows = model.blocks.dense(s, s + 1)[0][model.available[s]][:, used]  # (A', N, S)
-        if not ambiguity.by_kernel:
-            rows = np.einsum("i,aij->aj", model.weights[used], rows)[:, None]
-        allowed = ambiguity.allowed(model, s, s + 1)[0][model.available[s]]
-        pairs = zip(rows, allowed, strict=True)
-        ground = ambiguity.ground
-        far = np.array([[_farthest(ground, y, to) for y in kernels] for kernels, to in pairs])
-        out[place] = far.max() if ambiguity.by_pair else far.sum(axis=0).max()
-    return out
+    y, w, ground = y[:, w > 0], w[w > 0], ambiguity.ground
+    if not ambiguity.by_kernel:
+        y = np.einsum("i,aij->aj", w, y)[:, None]
+    pairs = zip(y, allowed[:, 0], strict=True)
+    far = np.array([[_farthest(ground, row, to) for row in kernels] for kernels, to in pairs])
+    return float(far.sum(axis=0).max())
 
 
 def _farthest(ground: Ground, y: Array, allowed: BoolArray) -> float:

@@ -123,7 +123,8 @@ class Wasserstein(AmbiguitySet):
     @cached_property
     def key(self) -> tuple[str, Any]:
         """(metric, order), or (metric, "p") where no solver is for that order alone."""
-        return (self.metric, "p") if self.priced_by_kernel and not self.by_kernel else self.pair
+        alone = self.ground is not None or self.pair in PAIRS
+        return self.pair if alone else (self.metric, "p")
 
     @property
     def norm(self) -> NormMetric:
@@ -151,11 +152,6 @@ class Wasserstein(AmbiguitySet):
     def by_kernel(self) -> bool:
         """Whether every kernel has a budget of its own: for order ∞."""
         return self.order == math.inf
-
-    @property
-    def priced_by_kernel(self) -> bool:
-        """Also for the orders that share a solver."""
-        return self.by_kernel or (self.metric in NORMS and self.pair not in PAIRS)
 
     @property
     def short(self) -> str:
@@ -239,11 +235,12 @@ class Wasserstein(AmbiguitySet):
         states : numbers, optional
             Only these, in that order.
         """
-        if self.ground is None:
-            return super().saturation(model, states)
-        check_model(model)
-        numbers = range(model.n_states) if states is None else np.asarray(states).tolist()
-        return transport.saturation(self.fitted(model), model, numbers)
+        fitted = self if self.ground is None else self.fitted(model)
+        return super(Wasserstein, fitted).saturation(model, states)
+
+    def rows(self, model: Model, s: int) -> tuple[Array, BoolArray]:
+        """Available rows of a state, (A', N, K), and where they may have mass, (A', 1, K)."""
+        return super().rows(model, s) if self.ground is None else transport.rows(self, model, s)
 
     def stacked(self, each: Array, weights: Array) -> Array:
         """Distances of kernels, (…, N), to compare with the radius: (…, N), or (…, 1) for a finite
@@ -258,6 +255,8 @@ class Wasserstein(AmbiguitySet):
         The latter is the same whenever each row has a next state of probability 0 in all kernels,
         and else errs on the large side.
         """
+        if self.ground is not None:
+            return transport.farthest(self, y, allowed, w)
         used = w > 0
         y, w, norm = y[:, used], w[used], self.norm
         corner = np.where(allowed, norm.corner(y), 0)  # (A, N, K)

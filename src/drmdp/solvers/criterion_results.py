@@ -92,9 +92,8 @@ def check_ends(model: Model, ambiguity: AmbiguitySet) -> None:
     try:
         towards_the_end(model, matrix)
     except Stranded as lost:
-        no_end = (
-            f"discount: 1, but no {leads} from {_named(model, lost.args[0])} to a terminal state"
-        )
+        names = _named(model, lost.args[0])
+        no_end = f"discount: 1, but no {leads} from {names} to a terminal state"
         cure = "name where else it ends, terminal=…, or solve with discount below 1"
         raise InputError(f"{no_end}; {cure}") from None
 

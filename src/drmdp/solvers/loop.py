@@ -169,9 +169,8 @@ class MethodRun:
         if not self.history or self.history[-1].iteration < self.iteration:
             self._record(None)
         best, history, seconds = self.best, tuple(self.history), clock.now() - self.begin
-        return Outcome(
-            best.policy, best.bounds.lower, best.bounds.upper, status, history, seconds, best
-        )
+        sides = best.bounds.lower, best.bounds.upper
+        return Outcome(best.policy, *sides, status, history, seconds, best)
 
     def _iterate(self, start: Array | None, limit: int, state: MethodState | None) -> Status:
         self._checkpoint()
@@ -274,10 +273,10 @@ class MethodRun:
         bounds.
         """
         self._prove()
-        low, high = (
-            self.best.bounds.means if self.method.stop == "duality-gap" else (0.0, self.best.gap)
-        )
-        return high - low <= self._goal
+        if self.method.stop == "duality-gap":
+            low, high = self.best.bounds.means
+            return high - low <= self._goal
+        return self.best.gap <= self._goal
 
     def _prove(self) -> None:
         if self.proof and not self.best.proved:

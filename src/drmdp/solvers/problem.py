@@ -119,11 +119,8 @@ class Problem:
     @property
     def _prover(self) -> Prover:
         operator: Any = self.operator
-        name = "fixed" if operator.ambiguity is None else "prover"
-        if hasattr(operator, name):
-            prover: Prover = getattr(operator, name)
-            return prover
-        return RobustProver(operator.model, operator.ambiguity, operator.threads)
+        prover: Prover | None = getattr(operator, "prover", None)
+        return prover or RobustProver(operator.model, operator.ambiguity, operator.threads)
 
     def of_mean_kernel(self) -> Problem:
         """The problem in which nature plays the mean kernel."""

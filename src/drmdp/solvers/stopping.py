@@ -14,33 +14,16 @@ from collections.abc import Callable
 from drmdp.solution import Record
 
 Rule = Callable[[Record, float, float], bool]
-
-
-def certified(record: Record, tol: float, discount: float) -> bool:
-    """Gap within tol."""
-    return record.gap <= tol
-
-
-def puterman(record: Record, tol: float, discount: float) -> bool:
-    """Residual within tol (1−λ)/(2λ)."""
-    return 2 * discount * record.residual <= tol * (1 - discount)
-
-
-def paper(record: Record, tol: float, discount: float) -> bool:
-    """Residual below 2 λ tol/(1−λ): wrong, for reproduction only."""
-    return (1 - discount) * record.residual < 2 * discount * tol
-
-
-def duality_gap(record: Record, tol: float, discount: float) -> bool:
-    """Gap within tol, weighted by the start distribution."""
-    return record.upper - record.lower <= tol
-
-
 RULES: dict[str, Rule] = {
-    "certified": certified,
-    "puterman": puterman,
-    "paper": paper,
-    "duality-gap": duality_gap,
+    "certified": lambda record, tol, discount: record.gap <= tol,
+    "puterman": lambda record, tol, discount: (
+        2 * discount * record.residual <= tol * (1 - discount)
+    ),
+    "paper": lambda record, tol, discount: (
+        (1 - discount) * record.residual < 2 * discount * tol  # wrong, for reproduction only
+    ),
+    "duality-gap": lambda record, tol, discount: record.upper - record.lower <= tol,
 }
+"""Whether a record is good enough for a tolerance, at a discount."""
 CERTIFYING = ("certified", "duality-gap")
 """Rules on the bounds themselves: a run goes on until the re-derived bounds satisfy them."""

@@ -20,7 +20,7 @@ import numpy as np
 from drmdp._typing import Array
 from drmdp.layout.layout import lay_out_all
 from drmdp.model import Model
-from drmdp.prox.registry import Push, cold_memory, family_of, project_states
+from drmdp.prox.registry import Push, cold_memory, family_of
 from drmdp.sets import Wasserstein
 
 
@@ -107,8 +107,7 @@ def multipliers(model: Model, ambiguity: Wasserstein, accuracy: float) -> float:
     family = family_of(ambiguity)
     memory = cold_memory(family, layout)
     step, v = first_push(model)
-    project_states(
-        family, 0, model.n_states, layout, Push(step, v), np.array(layout.data), memory, accuracy
-    )
+    arrays = layout, Push(step, v), np.array(layout.data), memory
+    family.project(0, model.n_states, arrays, accuracy)
     tried = memory.trials[:, 0]
     return float(tried[tried > 0].mean()) if (tried > 0).any() else 0.0

@@ -114,11 +114,8 @@ class LinearProgram:
         return displacement, np.array(solution.row_dual)
 
     def _solver(self, free: bool) -> Any:
-        if free not in self._solvers:
-            self._solvers[free] = self._build(free)
-        return self._solvers[free]
-
-    def _build(self, free: bool) -> Any:
+        if free in self._solvers:
+            return self._solvers[free]
         lp, solver, n = highspy.HighsLp(), highspy.Highs(), self._n_columns
         rows, columns, values = (np.concatenate(x) for x in zip(*self._parts, strict=True))
         lower, upper = (np.concatenate(x) for x in zip(*self._sides, strict=True))
@@ -140,6 +137,7 @@ class LinearProgram:
             solver.setOptionValue(option, FEASIBILITY_TOL)
         solver.setOptionValue("threads", 1)
         solver.passModel(lp)
+        self._solvers[free] = solver
         return solver
 
 

@@ -58,7 +58,7 @@ from drmdp.core.storage import over_rows
 from drmdp.criteria import newton_systems
 from drmdp.layout.event_layout import work
 from drmdp.layout.layout import Layout
-from drmdp.prox.registry import Push, cold_memory, family_of, project_on_simplex, project_states
+from drmdp.prox.registry import Push, cold_memory, family_of, project_on_simplex
 from drmdp.solvers.mean_start import MeanRows, compact
 
 MIX = 0.05
@@ -231,8 +231,8 @@ class PlayerTuple:
     def _push(self, lo: int, hi: int, y: Array, policy: Array) -> None:
         step = np.zeros_like(self.stakes)
         step[lo:hi] = self._sigma[lo:hi, None] * policy
-        push = Push(step, self._value)
-        project_states(self._family, lo, hi, self._layout, push, y, self._memory, ACCURACY, True)
+        arrays = self._layout, Push(step, self._value), y, self._memory
+        self._family.project(lo, hi, arrays, ACCURACY, inside=True)
 
     def _update_means(self, lo: int, hi: int, y: Array | None = None) -> None:
         norm, order = self._ambiguity.metric, float(self._ambiguity.order)

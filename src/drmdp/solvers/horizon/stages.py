@@ -93,15 +93,13 @@ def stages_of(
     T = integer("stages", n, 1, MOST)
     sets = _each("sets", given_sets, ambiguity, T)
     check_problem(_each("models", models, model, T)[0], sets[0])
-    sources, staged = models_of(model, T, **changes)
+    sources, staged, costs = models_of(model, T, **changes)
     for t, each in enumerate(sets):
         try:
             check_set(each)
         except InputError as error:
             raise InputError(f"stage {t}: {error}") from None
     faced = mapped(sets, lambda each: each.facing(nature))
-    costs = changes["costs"]
-    costs = None if costs is None else costs_of_stages(costs, T, staged[0])
     named = stage_names(sources) if names is None else list(map(str, names))
     if named is not None and len(named) != T:
         expected = f"expected one for each of {T:,} stages, got {len(named):,}"
@@ -124,8 +122,9 @@ def models_of(
     discount: float | None = None,
     half_cycle: bool = False,
     maximise: bool | None = None,
-) -> tuple[tuple[Model, ...], tuple[Model, ...]]:
-    """The models of T stages, those of the user, and with the costs and the discount of the stages.
+) -> tuple[tuple[Model, ...], tuple[Model, ...], Array | None]:
+    """The models of T stages, those of the user, and with the costs and the discount of the stages;
+    and these costs, if they were given.
 
     With `maximise`, costs are those of another outcome, which is earned or paid, and terminal
     states have none of it.
@@ -138,10 +137,11 @@ def models_of(
     # a model of several stages stands for a single one at each
     bare = mapped(sources, lambda each: changed(each, origin=None) if each.stages else each)
     staged = _discounted(bare, discount)
-    if costs is not None:
-        pairs = enumerate(zip(staged, costs_of_stages(costs, T, first), strict=True))
+    by_stage = None if costs is None else costs_of_stages(costs, T, first)
+    if by_stage is not None:
+        pairs = enumerate(zip(staged, by_stage, strict=True))
         staged = tuple(outcome(*pair, maximise, f" of stage {t}") for t, pair in pairs)
-    return sources, mapped(staged, halved) if half_cycle else staged
+    return sources, mapped(staged, halved) if half_cycle else staged, by_stage
 
 
 def _each(name: str, several: list[Any] | None, single: Any, T: int) -> tuple[Any, ...]:
