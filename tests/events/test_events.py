@@ -18,6 +18,7 @@ from drmdp.layout import event_layout as layouts
 from drmdp.model import events
 from drmdp.model.events.rules import EventFunction, EventTable
 from drmdp.operators.exact import ExactOperator
+from drmdp.policies import fixed_kernel, single_kernels
 
 S, A, E, N, C = 24, 3, 6, 4, 2
 SETS = {
@@ -465,6 +466,8 @@ def test_what_is_not_of_this_engine_asks_for_arrays(monkeypatch):
 def test_a_page_needs_no_arrays(monkeypatch, tmp_path):
     pytest.importorskip("jinja2")
     monkeypatch.setattr(events, "MOST", 100)
+    monkeypatch.setattr(fixed_kernel, "ENTRIES", 100)
+    monkeypatch.setattr(single_kernels, "WORK", 0)
     model = deal(10)
     drmdp.solve(model, Wasserstein(0.1)).report(tmp_path / "page.html")
     assert "next states of a pair" in (tmp_path / "page.html").read_text()

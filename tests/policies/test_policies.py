@@ -318,7 +318,7 @@ def test_mistakes_are_named(call, message):
 
 
 def test_each_step_may_have_a_sparse_kernel():
-    model = random_model(3)
+    model = instances.perturb(instances.garnet(6, 2, seed=3), 3, seed=3)
     S, A, n = model.n_states, model.n_actions, 4
     policy = np.eye(A)[np.zeros((n, S), int)]
     kernels = [model.kernels[k % model.n_kernels] for k in range(n)]

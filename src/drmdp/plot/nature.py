@@ -97,7 +97,7 @@ def _fitting(solution: Solution, model: Model) -> tuple[Any, IntArray, IntArray]
 
 def moved(solution: Solution, model: Model, states: IntArray) -> Any:
     """Change of transition probabilities from n states under the policy, a sparse (n, S)."""
-    mean, A, kernel = model.blocks.matrix(model.mean), model.n_actions, solution.kernel
+    mean, A, kernel = model.mean_matrix()[0], model.n_actions, solution.kernel
     rows = []
     for s in states.tolist():
         worst = kernel.rows(s) if isinstance(kernel, MeanKernel) else kernel[s]

@@ -212,7 +212,9 @@ def _course(
     several = isinstance(kernel, KernelTuple)
     if isinstance(kernel, list | tuple):
         S, A = models[0].available.shape
-        several = all(np.ndim(k) != 2 or (sparse.issparse(k) and k.shape == (S * A, S)) for k in kernel)
+        several = all(
+            np.ndim(k) != 2 or (sparse.issparse(k) and k.shape == (S * A, S)) for k in kernel
+        )
     if several and len(kernel) != stages:
         expected = f"one, or one for each of {stages:,} stages"
         raise InputError(f"kernel: expected {expected}, got {len(kernel):,}")

@@ -267,7 +267,7 @@ def bent(
         kernel = fixed.matrix_of(model, kernel)
     elif kernel.shape != (S, A, S):
         raise InputError(f"kernel: expected shape {(S, A, S)}, got {kernel.shape}")
-    mean = model.blocks.matrix(model.mean)
+    mean = model.mean_matrix()[0]
     largest: list[tuple[float, int, int, int, float, float]] = []
     chosen = np.flatnonzero(played.any(axis=1))
     if states is not None:
