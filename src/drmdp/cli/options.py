@@ -169,8 +169,9 @@ def remember(result: Any) -> None:
         name, value = str(param.name), context.params.get(str(param.name))
         is_kept = isinstance(param, click.Option) and name not in UNKEPT
         if is_kept and is_given(value) and value != param.default:
-            is_path = isinstance(value, str) and os.path.isabs(value)
-            options[name] = Path(value).name if is_path else value
+            if isinstance(value, str) and os.path.isabs(value):
+                value = Path(value).name
+            options[name] = value
     result.settings["command"] = {"verb": context.info_name, "options": options}
 
 

@@ -173,7 +173,8 @@ def region(subject: Subject) -> dict[str, str]:
     facts: dict[str, str] = {subject.size: text} if ambiguity.sized else {}
     facts |= {"promise": ambiguity.promise} if ambiguity.promise else {}
     facts |= {**ambiguity.facts(), "mass may move": ambiguity.reach}
-    if model is not None and ambiguity.sized:
+    fits = model is not None and (not isinstance(model, EventModel) or model.fits)
+    if model is not None and ambiguity.sized and fits:
         states = subject.visited
         far = ambiguity.saturation(model, states) if states.size else np.zeros(1)
         all_states = states.size == int((~model.terminal).sum())

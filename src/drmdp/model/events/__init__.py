@@ -237,10 +237,15 @@ class EventModel(Model):
         self._check_size()
         return self._arrays()[1]
 
+    @property
+    def fits(self) -> bool:
+        """Whether there is room for arrays of all kernels."""
+        return 8 * self.n_probabilities <= MOST
+
     def _check_size(self) -> None:
-        size = 8 * self.n_kernels * self.facts.entries
-        if size > MOST:
-            need = f"the kernels of this model of events take {words.memory(size)} as arrays"
+        if not self.fits:
+            size = words.memory(8 * self.n_probabilities)
+            need = f"the kernels of this model of events take {size} as arrays"
             cure = "call model.stored() if they fit in memory, or do without"
             raise InputError(f"{need}, and this asks for them: {cure}")
 
