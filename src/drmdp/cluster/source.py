@@ -1,4 +1,5 @@
-"""Sources of models for workers: a `.drmdp` directory, or a function of Python; each opens its range.
+"""Sources of models for workers: a `.drmdp` directory, or a function of Python; each opens its
+range.
 
 Of a function a worker gets its name, "module:name", the laws, and its range of the arrays of the
 model; arrays whose numbers are all the same are one number. So nothing that grows with the number

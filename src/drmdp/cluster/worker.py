@@ -220,8 +220,8 @@ class Worker:
     def sweep(
         self, value: Array, policy: Any, accuracy: float, sweeps: int, *warm_start: Array
     ) -> Answer:
-        """F at a value of all states, or F^x for a policy that stays with the worker; the warm start
-        is that of the last of so many sweeps.
+        """F at a value of all states, or F^x for a policy that stays with the worker; the warm
+        start is that of the last of so many sweeps.
         """
         operator = self._operator
         operator.accuracy = accuracy

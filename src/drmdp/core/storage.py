@@ -197,8 +197,8 @@ def row_entries(indptr: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def kernel_entries(source: Any, at: IntArray, pairs: IntArray) -> Array:
-    """Probabilities of all kernels, (N, n), at entries `at` of `pairs`, (n,) each, of blocks or of a
-    layout.
+    """Probabilities of all kernels, (N, n), at entries `at` of `pairs`, (n,) each, of blocks or of
+    a layout.
     """
     first, N = source.indptr[pairs], source.data.size // max(source.indices.size, 1)
     start, lengths = at + (N - 1) * first, source.indptr[pairs + 1] - first

@@ -1,5 +1,5 @@
-"""Where a process can be kept from ending, as far as sets tell (`drmdp.sets.confinement`). Guides and
-explains; no bound rests on it.
+"""Where a process can be kept from ending, as far as sets tell (`drmdp.sets.confinement`). Guides
+and explains; no bound rests on it.
 
 A policy arrives against every nature from the largest set X of states such that from each of them,
 playing all actions that cannot lead out of X, nature cannot stay away for ever from the states that

@@ -1,5 +1,5 @@
-"""Settings of `estimate`, which of them exclude each other, and their record, with which an estimate
-is repeated with another log.
+"""Settings of `estimate`, which of them exclude each other, and their record, with which an
+estimate is repeated with another log.
 
 The record holds arguments that differ from their defaults, as JSON, with the names that
 `drmdp.estimate` gives them. Of a path that is absolute it holds the file's name alone. What is no

@@ -60,7 +60,9 @@ def _joined(texts: list[str]) -> str:
 
 
 def thin_notes(cells: CountCells, fixed: BoolArray, available: BoolArray) -> list[str]:
-    """Notes of a model on its thin pairs; `fixed` rows have one next state in all kernels, (S·A,)."""
+    """Notes of a model on its thin pairs; `fixed` rows have one next state in all kernels,
+    (S·A,).
+    """
     often, notes = cells.by_pair(cells.count), []
     seen = available & (cells.by_pair(cells.rows) > 0)
     same, few = (np.flatnonzero(seen & rule) for rule in (fixed, ~fixed & (often < FEW)))

@@ -194,8 +194,8 @@ def together(parts: Sequence[ModelFacts]) -> ModelFacts:
 
 
 def digests(source: Any, lo: int, hi: int) -> list[bytes]:
-    """Digests of the blocks that begin in lo … hi − 1, in their order, of a source with a `head` and
-    `span`s; those of all ranges of a model, joined, are all.
+    """Digests of the blocks that begin in lo … hi − 1, in their order, of a source with a `head`
+    and `span`s; those of all ranges of a model, joined, are all.
     """
     S, starts = source.head.n_states, range(-(-lo // BLOCK) * BLOCK, hi, BLOCK)
     return [_digest(source.span(start, min(start + BLOCK, S))) for start in starts]

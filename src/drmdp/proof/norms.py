@@ -214,7 +214,9 @@ def l1(
 
 
 def _bent_linf(row: Row, i: int, r: float) -> Array:
-    """The e of a row at radius r: g − η where a probability changes by all of r; at η it is full."""
+    """The e of a row at radius r: g − η where a probability changes by all of r; at η it is
+    full.
+    """
     y = row.y[i]
     eta = pivot(row.g, np.maximum(y - r, 0.0), y + r)
     return np.where((row.g > eta) | ((y > 0) & (y >= r)), row.g - eta, 0.0)

@@ -7,9 +7,9 @@ Radii that stand for the error of n rows shrink like n^(−1/2), and divergences
     o(s) [F_s − min(Q_sa(θ'), min_{b≠a} Q_sb)]⁺,
 
 to first order in what the update of s gains, o being the visits of the pair (policy, nature)
-(`drmdp.policies.radius_prices`). One sweep at the smaller radii has it for all pairs. An action that is
-not played counts as far as it would be taken up. Where the actions of a state share a radius, rows
-are those of the state, shared among its actions as they are now.
+(`drmdp.policies.radius_prices`). One sweep at the smaller radii has it for all pairs. An action
+that is not played counts as far as it would be taken up. Where the actions of a state share a
+radius, rows are those of the state, shared among its actions as they are now.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def drawn(wanted: dict[str, tuple[Callable[..., Any], str]]) -> dict[str, str]:
         return {name: draw(picture, name, escape(words)) for name, (picture, words) in pairs}
 
 
-# ---------------------------------------------------------------------- pictures as pieces of a page
+# ------------------------------------------------------------------- pictures as pieces of a page
 
 
 def draw(picture: Callable[..., Any], prefix: str, words: str) -> str:

@@ -336,7 +336,9 @@ def _spans(model: Model, ambiguity: Any, live: BoolArray) -> tuple[Array, Array]
 
 
 def _numbers_of_draws(model: Model, counts: ArrayLike) -> Array:
-    """How many draws each row is made of, (S, A, N); past 2^53 fewer, which suffice all the more."""
+    """How many draws each row is made of, (S, A, N); past 2^53 fewer, which suffice all the
+    more.
+    """
     n = numbers("counts", counts)
     S, A, N = model.n_states, model.n_actions, model.n_kernels
     if n.shape not in ((), (S, A), (N, S, A)):

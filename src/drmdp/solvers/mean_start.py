@@ -4,9 +4,9 @@ it, of a model of moderate size.
 Policy iteration on the rows ȳ of the mean kernel as they are stored. In a round one pass over the
 rows gives the best actions x and the residual r = F(v) − v, and the system (I − λP) δ = r of their
 chain, P_s = Σ_a x_a ȳ_sa, is solved by a few products with the rows themselves where the chain
-mixes fast, else directly (`drmdp.criteria.newton_systems`). Products stop at a rough δ: most rounds change
-the actions, and the last ones correct each other. It ends when |r| ≤ (1−λ) tol, so that |v − v*| ≤
-tol, or when the actions stay and the residual does not shrink.
+mixes fast, else directly (`drmdp.criteria.newton_systems`). Products stop at a rough δ: most rounds
+change the actions, and the last ones correct each other. It ends when |r| ≤ (1−λ) tol, so that |v −
+v*| ≤ tol, or when the actions stay and the residual does not shrink.
 
 The result is a start, which proves nothing and needs no proof.
 """

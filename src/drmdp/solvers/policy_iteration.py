@@ -54,8 +54,8 @@ have.
 
 @dataclass
 class NewtonState(MethodState):
-    """A point of Newton's method, or of an evaluation; `update` is None while `policy` is evaluated,
-    or before the sweep.
+    """A point of Newton's method, or of an evaluation; `update` is None while `policy` is
+    evaluated, or before the sweep.
     """
 
     best: tuple[float, float]  # span and size of the residual

@@ -55,7 +55,9 @@ class Form:
 
     @property
     def says(self) -> tuple[str, bool]:
-        """Its precision: the finest of day, week, quarter and month, and whether there is a zone."""
+        """Its precision: the finest of day, week, quarter and month, and whether there is a
+        zone.
+        """
         fine = next((mark for mark in "dVq" if f"%{mark}" in self.format), "m")
         return fine, "z" in re.findall(r"%#?(\w)", self.format)
 

@@ -1,5 +1,5 @@
-"""The conic programs of one state, for Clarabel: the base of all sets, those of ℓ2 and χ², of KL and
-Burg, and of any finite order.
+"""The conic programs of one state, for Clarabel: the base of all sets, those of ℓ2 and χ², of KL
+and Burg, and of any finite order.
 
 Variables: the displacement δ = (y − ŷ)/ρ of each entry, those of the set, and γ in the update.
 Rows, in Clarabel's form A x + s = b: sums Σ_t δ_ia = 0; in the update γ − Σ w z·δ ≤ room of each

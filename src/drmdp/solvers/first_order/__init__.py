@@ -13,10 +13,10 @@ whatever p. Measured slopes are steeper (`drmdp_lab.bench.first_order`).
 **Certificate.** At the end of some epochs the answer (x̄, ȳ) is bounded by its values: from above
 by the worst-case value of x̄, policy iteration of nature with the exact operator, and from below by
 the value of the best policy against ȳ, an ordinary MDP. ȳ is first pulled towards the mean of the
-data by what the averaged distance, rounding included, exceeds the radius (`_pulled_share`). Where the N
-kernels of ȳ are known, the claim holds a copy of them: the proof then measures a tuple instead of
-searching for one. No program is solved on the way, and in the proof only without these kernels.
-Weighted by the start distribution the gap is the paper's (DG): `stop="duality-gap"`. With
+data by what the averaged distance, rounding included, exceeds the radius (`_pulled_share`). Where
+the N kernels of ȳ are known, the claim holds a copy of them: the proof then measures a tuple
+instead of searching for one. No program is solved on the way, and in the proof only without these
+kernels. Weighted by the start distribution the gap is the paper's (DG): `stop="duality-gap"`. With
 `check_every="auto"` the gap is forecast: the players' regrets, summed along the chain, times the
 ratio (gap / forecast) of the last certificate. A certificate is computed when the forecast is below
 the tolerance, or after 1.5 times the steps of the last one.
