@@ -145,7 +145,9 @@ class Course:
         """A discounted value, and the longest expected time of its pair where there is something to
         expect.
         """
-        first = ended(self.model, -self.side * 0.99**self.distance)
+        farthest = self.distance[np.isfinite(self.distance)].max(initial=1.0)
+        nearer = max(0.99, 1e-4 ** (1 / farthest))  # steps are seen from afar, too
+        first = ended(self.model, -self.side * nearer**self.distance)
         state, _ = self._newton(first, 0.0, EARLY, START * (1 - EARLY), self.problem.policy)
         assert state.update is not None
         self.policy = state.update.policy
