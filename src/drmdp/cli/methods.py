@@ -43,7 +43,9 @@ METHOD_OPTIONS = options(
         type=choice(*VARIANTS),
         metavar="VARIANT",
     ),
-    epochs=number("Power q of Algorithm 1: epoch l has l^q steps; 2 in the paper."),
+    epochs=number(
+        "Power q of Algorithm 1, not the number of epochs: epoch l has l^q steps; 2 in the paper."
+    ),
     weights=number("Power p of Algorithm 1: step t weighs t^p; 1 in the paper."),
 )
 
