@@ -345,6 +345,9 @@ class Solution(Certified):
             value.setflags(write=False)
         return self.__dict__.setdefault(name, value)
 
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *LATER]
+
     def __getstate__(self) -> dict[str, Any]:
         """All fields, those of LATER made now."""
         later = {name: getattr(self, name) for name in LATER}

@@ -288,8 +288,10 @@ def comparison(rows: Rows) -> str:
         for radius in sorted({row["radius"] for row in where(own, family=family)}):
             found = where(own, family=family, radius=radius)
             times = [cell(where(found, method=name)) for name in COMPARED]
-            parts = [ratios(found, *pair) for pair in (("algorithm-1", "fast"), ("fast", "exact"))]
-            middles = [digits(float(np.median(part))) if part else "–" for part in parts]
+            middles = []
+            for pair, time in ((("algorithm-1", "fast"), times[1]), (("fast", "exact"), times[2])):
+                part, more = ratios(found, *pair), "> " if time.startswith(">") else ""
+                middles.append(more + digits(float(np.median(part))) if part else "–")
             body.append([FAMILIES[family], digits(radius, 3), *times, *middles])
     head = ("domain", "θ", *COMPARED.values(), "paper / preset", "preset / exact")
     return markdown(head, body)

@@ -72,6 +72,8 @@ PATIENCE = 16, 1.5
 """Automatic certificates: the steps after which the first is made in any case, and the factor from
 one to the next.
 """
+STEEPEST = 6
+"""The largest power of epochs; with more there is but one epoch."""
 FLOOR = 0.1
 """No forecast is below this share of the tolerance."""
 PRECISION = 0.01
@@ -128,7 +130,15 @@ class FirstOrder(MethodSettings):
     use.
 
     The paper lets nature move mass to every state, Δ(S): `Wasserstein(…, support="all")`, which is
-    not the default of a ball.
+    not the default of a ball. Its balls are (ℓ1, 1), (ℓ2, 2), (ℓ∞, 1), and those of order ∞. It
+    stops where (DG) ≤ ε/2: `stop="duality-gap"`, and `tol=ε/2` in `solve`.
+
+    >>> import drmdp
+    >>> model = drmdp.instances.perturb(drmdp.instances.machine(6), n_kernels=3)
+    >>> ball = drmdp.Wasserstein(0.5, support="all")
+    >>> paper = drmdp.FirstOrder(stop="duality-gap")
+    >>> print(drmdp.solve(model, ball, paper, tol=0.5).status)
+    solved
 
     Parameters
     ----------
@@ -157,8 +167,11 @@ class FirstOrder(MethodSettings):
     keep_kernels : bool
         Average all N kernels too, N·A·S² numbers more, and return them as `Solution.kernels`; a
         mean kernel needs none of them. With the last step as the answer they are there anyway.
-    backend, stop
-        Operator that evaluates the policy in certificates, and stopping rule.
+    backend : "exact" or "conic"
+        Operator that evaluates the policy in certificates.
+    stop : "certified" or "duality-gap"
+        What the tolerance is compared with: the certified gap in every state, or its mean over the
+        start, the paper's (DG).
     """
 
     epoch_power: float = 2
@@ -178,6 +191,9 @@ class FirstOrder(MethodSettings):
             integer("check_every", self.check_every, 1)
         if not isinstance(self.keep_kernels, bool):
             raise unexpected("keep_kernels", "True or False", self.keep_kernels)
+        if isinstance(self.epoch_power, int | float) and self.epoch_power > STEEPEST:
+            what = f"epoch ℓ has ℓ^q steps, so it is q, at most {STEEPEST}, not a number of epochs"
+            raise InputError(f"epoch_power: {what}; got {self.epoch_power!r}")
         for name, least in (("epoch_power", 0), ("weight_power", 0), ("step_ratio", 1e-9)):
             value = getattr(self, name)
             if name == "step_ratio" and value == "ball":
@@ -186,7 +202,8 @@ class FirstOrder(MethodSettings):
             if not number or not least <= value < np.inf:
                 raise unexpected(name, f"a finite number of at least {least}", value)
         if self.stop in ("puterman", "paper"):
-            need = "needs ‖F(v) − v‖, which the first-order method does not compute"
+            need = "needs ‖F(v) − v‖, which the first-order method does not compute; the paper "
+            need += "stops it by 'duality-gap'"
             raise InputError(f"stop: {self.stop!r} {need}")
         choices: dict[str, Collection[str]] = {"backend": ENGINES, "stop": RULES, "output": OUTPUTS}
         choices |= {"steps": STEPS, "setup": SETUPS, "origin": ORIGINS}
