@@ -12,7 +12,7 @@ SOURCES := CMakeLists.txt $(wildcard native/*.[ch]pp native/*/*.[ch]pp native/*/
 BROWSER := { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null
 SKIPPED := no browser: tests that need one are skipped, unless CI=true; make browser says how to get one
 
-.PHONY: demo test lint bits sanitize fuzz cluster faults sdist wheel walk bench browser compiler docs site clean
+.PHONY: demo ready test lint bits sanitize fuzz cluster faults sdist wheel walk bench browser compiler docs site clean
 
 # The package, and src/drmdp/_native, compiled; what is in build/ is not compiled again.
 $(BUILT): pyproject.toml $(SOURCES) | compiler
@@ -25,6 +25,9 @@ $(READY): pyproject.toml | $(BUILT)
 	$(PIP) "setuptools>=70.1"  # builds pymdptoolbox, which has no wheel
 	$(EDITABLE) ".[test]"
 	touch $(READY)
+
+# What the tests need, without running any.
+ready: $(READY) $(BUILT)
 
 # What the demo needs: the package and its report, not the test tools.
 $(DEMO): pyproject.toml | $(BUILT)

@@ -308,8 +308,8 @@ def test_a_nature_that_helps(run):
             "expected 0 ≤ lower ≤ upper ≤ 1",
         ),
         (
-            "solve machine.npz --set hellinger --radius 1",
-            "Invalid value for '--set': 'hellinger' is not one of 'wasserstein', 'kl', ",
+            "solve machine.npz --set jeffreys --radius 1",
+            "Invalid value for '--set': 'jeffreys' is not one of 'wasserstein', 'kl', ",
         ),
         ("sweep machine.npz --set reweight-any", "reweighting any has no radius"),
         (

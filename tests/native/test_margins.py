@@ -547,7 +547,7 @@ def test_margins_are_needed_one_by_one(module):
             if not low <= exact <= high:
                 needed.add(margin)
     module.judge_without("no file", 0)
-    assert needed == set(MARGINS)
+    assert not set(MARGINS) - needed, "margins without which all bounds hold"
 
 
 @pytest.mark.parametrize("side", [-1.0, 1.0])

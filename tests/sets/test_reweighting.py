@@ -342,8 +342,8 @@ def test_nothing_that_is_handed_over_makes_a_bound_false(kind, rectangular):
 def test_bad_settings_are_refused():
     for settings, message in (
         (
-            {"kind": "hellinger"},
-            "kind is 'kl', 'burg', 'chi2', 'tv', 'cvar' or 'any', got 'hellinger'",
+            {"kind": "jeffreys"},
+            "kind is 'kl', 'burg', 'chi2', 'tv', 'cvar' or 'any', got 'jeffreys'",
         ),
         ({"radius": 1, "rectangular": "x"}, "rectangular is 's' or 'sa', got 'x'"),
         ({}, "radius: kind='kl' needs one"),

@@ -25,12 +25,11 @@ from drmdp.operators.cooperative import CooperativeOperator
 from drmdp.operators.exact import ExactOperator
 from drmdp.operators.operator import ENGINES
 from drmdp.sets import PAIRS
-from drmdp.sets.registry import load
+from drmdp.sets.registry import DIVERGENCES, MIXTURES, load
 from drmdp.solvers.problem import Problem
 
 ORDERS = (("l1", 2), ("l2", 1), ("linf", 2), ("l1", 1.5), ("l2", 3), ("linf", 4))
 """Some that share the solver of all orders."""
-DIVERGENCES = ("kl", "burg", "chi2", "tv")
 SIZES = {
     "nothing": 0.0,
     "1e-9": 1e-9,
@@ -107,6 +106,7 @@ def _all() -> dict[str, Kind]:
                 found[f"{kind}-{around}{end}"] = Kind(
                     (kind, around), _scaled(ambiguity, rectangular), pairs=pairs
                 )
+        for kind in (kind for kind in MIXTURES if kind in DIVERGENCES):
 
             def ambiguity(r, support, kind=kind, rectangular=rectangular):
                 return drmdp.Reweighting(r, kind, rectangular)

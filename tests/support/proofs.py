@@ -6,14 +6,14 @@ import numpy as np
 
 import drmdp
 from drmdp.sets import PAIRS
+from drmdp.sets.registry import DIVERGENCES, MIXTURES
 
 ORDERS = [("l1", 2), ("l2", 1), ("linf", 2), ("l1", 1.5), ("l2", 3), ("linf", 4)]
-KINDS = ("kl", "burg", "chi2", "tv")
 SETS = [
     *PAIRS,
     *ORDERS,
-    *(("divergence", kind, around) for kind in KINDS for around in ("mean", "kernels")),
-    *(("reweighting", kind) for kind in (*KINDS, "cvar", "any")),
+    *(("divergence", kind, around) for kind in DIVERGENCES for around in ("mean", "kernels")),
+    *(("reweighting", kind) for kind in MIXTURES),
     ("intervals",),
     ("transport", 1),
     ("transport", math.inf),

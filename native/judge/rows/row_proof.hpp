@@ -2,7 +2,9 @@
 //
 // A divergence D derives from Mixed<D> and has `point(row, t, z)`, which writes a row near the best one at
 // t (infinity included) and returns what a top has that is not listed, and `cost(row, z, top, mass)`, at
-// least C(z/mass | y) by definition. exp, log and their kin are right up to 2 e, relatively.
+// least C(z/mass | y) by definition; and `dual(row, t, A)`, at least max t z.u - C(z | y) over rows z, by any
+// threshold; terms lose `row.roundings()` e, relatively (A actions share what some need). exp, log and
+// their kin are right up to 2 e, relatively.
 //
 // **Rounding.** z as computed defines the row z/sum z. The sum is off by depth(K) e/2, relatively, which moves
 // the value and every z/mass by as much: margins of C are made of `roundings`, twice that and more.

@@ -187,7 +187,7 @@ def witness_of(ambiguity: AmbiguitySet) -> Any:
     """The witness of a set: its parts of a proof file."""
     where = entry_of(ambiguity).witness
     if not where:
-        raise InputError(f"proof: cannot be written for {ambiguity.short} yet")
+        raise InputError(f"proof: cannot be written for {ambiguity.short} yet: no witness")
     return load(where)
 
 
