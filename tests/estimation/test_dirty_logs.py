@@ -290,7 +290,7 @@ DECK = {
     ),
     "two units": Case(
         both(each("Cost", lambda cell: f"{cell} €"), put(17, "Cost", "3 CHF")),
-        error="all cells need the same unit, or none; there are 'CHF' and '€'",
+        error="line 17, column 'Cost': '3 CHF' is no number with the unit '€'; the other 143 cells have '€'",
     ),
     "costs in brackets": Case(
         each("Cost", lambda cell: f"({cell})"), error=r"line 2, column 'Cost': '\(3\)' is no number"
@@ -629,7 +629,7 @@ DECK = {
             again(80, 81),
             delete(100),
         ),
-        error="line 40, column 'Cost': '.5' is no number; all cells need the same unit, or none; there are none and '.'; 3 more problems, which",
+        error="'.5' is no number; all cells need the same unit, or none; there are cells without a unit and with '.'; 3 more problems, which",
     ),
 }
 
@@ -704,3 +704,33 @@ def test_numbers_of_two_forms_are_counted_and_words_among_them_are_listed(tmp_pa
     cure = "30 cells with a comma, 30 with a point: no option reads both; write them one way"
     assert found.cure == cure
     assert [place.value for place in found.places] == ["21,86"] * 9 + ["n/a"]
+
+
+@pytest.mark.parametrize("cell", ["76,89", "100,28 EUR", "76,89 $", "76,89 kg/h"])
+@pytest.mark.parametrize("decimal", [",", None])
+def test_the_cell_with_another_unit_is_named_and_not_the_others(cell, decimal, tmp_path):
+    """Also while the option that reads the others is not given."""
+    rows = presses()
+    each("Cost", lambda cost: f"{cost},50 €")(rows)
+    put(77, "Cost", cell)(rows)
+    path = tmp_path / "log.csv"
+    path.write_text(text(rows, ";"))
+    findings = check_log(path, separator=";", decimal=decimal, **COLUMNS).findings
+    (odd,) = (finding for finding in findings if finding.kind == "unit")
+    assert odd.refused
+    assert [place.lines for place in odd.places] == [(77,)]
+    assert odd.note == f"line 77, column 'Cost': {cell!r} is no number with the unit '€'"
+    assert odd.cure == "the other 143 cells have '€': write these likewise"
+    others = [finding for finding in findings if finding.kind == "number"]
+    assert [finding.count for finding in others] == [143] * (decimal is None)
+    assert all("`decimal=','` '3,50' is 3.5" in finding.cure for finding in others)
+
+
+def test_words_among_cells_with_a_unit_are_named(tmp_path):
+    rows = presses()
+    each("Cost", lambda cost: f"{cost} €")(rows)
+    put(9, "Cost", "approx. 80 €")(rows)
+    path = tmp_path / "log.csv"
+    path.write_text(text(rows))
+    (odd,) = check_log(path, **COLUMNS).findings
+    assert str(odd) == "line 9, column 'Cost': 'approx. 80 €' is no number"

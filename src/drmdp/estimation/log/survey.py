@@ -74,8 +74,10 @@ def _odd_cells(
     blanks around them; the column `_odd` marks the rows of those refused.
     """
     missing = {role: pl.col(role).is_null() for role in roles if role in table.wanted}
-    flags = [name for name in table.names if name.startswith(("_bad_", "_blank_"))]
+    flags = [name for name in table.names if name.startswith(("_bad_", "_blank_", "_unit_"))]
     rules = {name: pl.col(name) for name in flags}
+    for role in (role for role in NUMBERS if f"_unit_{role}" in rules):
+        rules[f"_bad_{role}"] &= ~rules[f"_unit_{role}"]
     rules |= {f"_null_{role}": rule for role, rule in unflagged(missing, table.names).items()}
     asked = {name: rule.sum() for name, rule in rules.items()}
     counts = table.totals(table.frame, {"n": pl.len(), **asked})
@@ -107,6 +109,12 @@ def _cell_finding(
     elif role == "time":
         several = ", or two of them read it differently" if " or " in (form or "") else ""
         kind, what, cure = "time", f"{{value}} is none of the {form}{several}", hint(cells[0][1])
+    elif kind == "unit":
+        how = numbers.with_usual_unit(numbers.Writing(), first_cells(table, role))
+        alike = how.core(cell_text(role, None, False)).is_not_null().sum()
+        n = table.totals(table.raw, {"n": alike})["n"]
+        what += f" with the unit {how.unit!r}"
+        cure = f"the other {n:,} cells have {how.unit!r}: write these likewise"
     else:
         texts = [*first_cells(table, role), *(str(value) for _, value in cells)]
         cells = [*cells[: LIMIT - 1], *_words(table, role, cells[LIMIT - 1 :])]

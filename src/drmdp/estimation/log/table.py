@@ -66,7 +66,8 @@ class LogTable:
 
     It has the column `_row`, one per role, among them `unit` (what makes a kernel), and flags:
     `_bad_cost` where a cell is there but means nothing, `_blank_state` where there are blanks
-    around a label; `_was_state` are labels before they were renamed.
+    around a label; `_unit_cost` where it is a number without the unit that most cells have;
+    `_was_state` are labels before they were renamed.
     """
 
     frame: Any
@@ -278,9 +279,7 @@ def _read_numbers(table: LogTable, role: str, text: Any, tidy: bool) -> tuple[Lo
     how, notes, findings = numbers.writing(table.reading), list(table.notes), list(table.findings)
     cells = first_cells(table, role)
     if not tidy:
-        units = numbers.units(cells)
-        if len(units) == 1 and all(map(numbers.is_unit, *units)):
-            how = replace(how, **dict(zip(("before", "after"), units.pop(), strict=True)))
+        how = numbers.with_usual_unit(how, cells)
         text = pl.when(~text.is_in(numbers.DASHES)).then(text)
     asked: dict[str, Any] = {}
     column = table.raw.select(text=cell_text(role, None, False))
@@ -299,6 +298,9 @@ def _read_numbers(table: LogTable, role: str, text: Any, tidy: bool) -> tuple[Lo
         notes.append(f"{name}: a dash is an empty cell, in {count(stats['dashes'], 'row')}")
     number = how.read(text)
     exprs = [number.alias(role), (number.is_null() & text.is_not_null()).alias(f"_bad_{role}")]
+    if how.unit:
+        other = how.core(text).is_null() & text.str.contains("[0-9]")
+        exprs.append(other.alias(f"_unit_{role}"))
     return replace(table, notes=tuple(notes), findings=tuple(findings)), exprs
 
 
