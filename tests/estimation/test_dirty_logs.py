@@ -734,3 +734,15 @@ def test_words_among_cells_with_a_unit_are_named(tmp_path):
     path.write_text(text(rows))
     (odd,) = check_log(path, **COLUMNS).findings
     assert str(odd) == "line 9, column 'Cost': 'approx. 80 €' is no number"
+
+
+def test_rows_whose_costs_cannot_be_read_are_compared_as_they_are_written(tmp_path):
+    rows = presses()
+    each("Cost", lambda cost: f"{cost},50 €")(rows)
+    both(again(81, 82, "Cost", "999,00 €"), again(9, 10))(rows)
+    path = tmp_path / "log.csv"
+    path.write_text(text(rows, ";"))
+    findings = check_log(path, separator=";", **COLUMNS).findings
+    lines = {each.kind: [place.lines for place in each.places] for each in findings}
+    assert lines["duplicate"] == [(9, 10)]
+    assert lines["same time"] == [(82, 83)]

@@ -160,6 +160,7 @@ def twice_findings(table: LogTable, rule: str) -> tuple[LogTable, list[Finding],
     """Rows of an episode at the same time: exact duplicates, dropped if so asked, and others."""
     same = (same_episode() & (pl.col("time") == previous("time"))).fill_null(False)
     others = [role for role in table.wanted if role not in ("episode", "time")]
+    others += [name for name in table.names if name.startswith("_text_")]
     exact = same & pl.all_horizontal(pl.col(role).eq_missing(previous(role)) for role in others)
     findings, dropped = [], 0
     for kind, hit in (("duplicate", exact), ("same time", same & ~exact)):

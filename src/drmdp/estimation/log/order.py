@@ -113,7 +113,7 @@ def _sorted(table: LogTable, stable: bool) -> LogTable:
     """Rows by episode and time, in memory, with labels as short as they can be; `stable`: equal
     times as in the table.
     """
-    extra = {"_odd", "_clock", *(f"_bad_{role}" for role in NUMBERS)}
+    extra = {"_odd", "_clock", *(f"_{kind}_{role}" for kind in ("bad", "text") for role in NUMBERS)}
     kept = (name for name in table.names if name in extra)
     frame = table.frame.select("_row", *table.wanted, *kept)
     schema = frame.collect_schema()

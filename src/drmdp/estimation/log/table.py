@@ -67,7 +67,7 @@ class LogTable:
     It has the column `_row`, one per role, among them `unit` (what makes a kernel), and flags:
     `_bad_cost` where a cell is there but means nothing, `_blank_state` where there are blanks
     around a label; `_unit_cost` where it is a number without the unit that most cells have;
-    `_was_state` are labels before they were renamed.
+    `_text_cost` are cells that are no number, and `_was_state` labels before they were renamed.
     """
 
     frame: Any
@@ -298,6 +298,8 @@ def _read_numbers(table: LogTable, role: str, text: Any, tidy: bool) -> tuple[Lo
         notes.append(f"{name}: a dash is an empty cell, in {count(stats['dashes'], 'row')}")
     number = how.read(text)
     exprs = [number.alias(role), (number.is_null() & text.is_not_null()).alias(f"_bad_{role}")]
+    if not tidy:
+        exprs.append(pl.when(number.is_null()).then(text).alias(f"_text_{role}"))
     if how.unit:
         other = how.core(text).is_null() & text.str.contains("[0-9]")
         exprs.append(other.alias(f"_unit_{role}"))
