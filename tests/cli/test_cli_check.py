@@ -405,3 +405,18 @@ def test_times_have_options_of_their_own(run):
         result.exit_code,
         "give --discount, or --interest such as '3%/year'" in result.stderr,
     ) == (2, True)
+
+
+def test_rows_are_skipped_without_any_of_several_columns(run):
+    rows = presses()
+    put(33, "Condition", "")(rows)
+    put(55, "Cost", "")(rows)
+    Path("empty.csv").write_text(text(rows))
+    asked = ["estimate", "empty.csv", *LOG, *RULES, "--gaps", "cut", "--discount", "0.9"]
+    both = ["--skip-rows-without", "Condition", "--skip-rows-without", "Cost"]
+    result = run(*asked, *both, "-o", "model.npz")
+    assert result.exit_code == 0, result.output
+    note = "rows without 'Condition' or 'Cost' are skipped: 2, the first in line 33"
+    model = drmdp.read("model.npz")
+    assert note in model.notes
+    assert model.origin["estimate"]["skip_rows_without"] == ["Condition", "Cost"]

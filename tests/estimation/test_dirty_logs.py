@@ -356,6 +356,14 @@ DECK = {
         skip_rows_without="Condition",
         fill_down=["Machine"],
     ),
+    "two columns that are empty in sums": Case(
+        lambda rows: rows.extend([["", "", "Sum", "", "999"], ["", "", "", "", "12"]]),
+        skip_rows_without=["Machine", "Condition"],
+        notes=("rows without 'Machine' or 'Condition' are skipped: 2, the first in line 146",),
+    ),
+    "one of two columns to skip by": Case(
+        skip_rows_without=["Machine", "Hall"], error="`skip_rows_without`: 'Hall' is no column"
+    ),
     "filled and skipped": Case(
         fill_down="Machine",
         skip_rows_without="Machine",

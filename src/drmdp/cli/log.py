@@ -119,7 +119,9 @@ LOG_OPTIONS = {
         fill_down=repeated(
             "Column whose empty cells mean what stands above them; may be repeated."
         ),
-        skip_rows_without="Column that is empty in rows to skip, as in those of sums.",
+        skip_rows_without=repeated(
+            "Column that is empty in rows to skip, as in those of sums; may be repeated."
+        ),
     ),
 }
 """Options of `drmdp estimate` and `drmdp check`."""

@@ -63,7 +63,7 @@ def estimate(
     sheet: str | None = None,
     header_row: int | None = None,
     fill_down: str | Collection[str] = (),
-    skip_rows_without: str | None = None,
+    skip_rows_without: str | Collection[str] = (),
     event: str | None = None,
     events: Any = None,
     transition: Any = None,
@@ -179,8 +179,8 @@ def estimate(
         Sheet of a workbook, by default the visible one that has the columns; and the row, or line
         of a text file, that names the columns.
     fill_down, skip_rows_without : column names, optional
-        Columns whose empty cells mean what stands above them, and a column that is empty in rows to
-        skip, such as sums.
+        Columns whose empty cells mean what stands above them, and columns of which one is empty in
+        rows to skip, such as sums.
     event, events, transition
         For a log of events, such as sales: the column that says what happened, all events there
         are, and the function that says where they lead. What is estimated are laws of the events,
