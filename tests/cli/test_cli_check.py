@@ -420,3 +420,52 @@ def test_rows_are_skipped_without_any_of_several_columns(run):
     model = drmdp.read("model.npz")
     assert note in model.notes
     assert model.origin["estimate"]["skip_rows_without"] == ["Condition", "Cost"]
+
+
+def test_the_cost_of_the_end_is_told_and_taken(run):
+    rows = presses()
+    rows[30][2:] = "scrapped", "", "18000"
+    del rows[31:48]
+    Path("ends.csv").write_text(text(rows))
+    asked = ["ends.csv", *LOG, *RULES]
+    told = run("check", *asked, "--terminal", "scrapped").stdout
+    assert "line 32, column 'Cost': 18000 is not used: 'scrapped' is terminal" in told
+    assert "cure: --terminal scrapped=18000 says what the end costs" in told
+    assert "is not used" not in run("check", *asked, "--terminal", "scrapped=18000").stdout
+    result = run("estimate", *asked, "--terminal=scrapped=18000", "--discount=.9", "-o", "m.npz")
+    assert result.exit_code == 0, result.output
+    model = drmdp.read("m.npz")
+    assert model.ends[model.states.index("scrapped")] == 18000
+    assert model.origin["estimate"]["terminal"] == {"scrapped": 18000.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["scrapped=18.000,00"], "expected STATE, or STATE=COST with a number such as 18000"),
+        (["poor", "poor=3"], "--terminal 'poor=3': the state is given twice"),
+        (["Poor=3"], "unknown terminal state 'Poor' (did you mean 'poor'?)"),
+        (["por"], "unknown terminal state 'por' (did you mean 'poor'?)"),
+        (["poor=nan"], "terminal: state 'poor': expected a finite value, got nan"),
+    ],
+)
+def test_a_final_cost_that_is_none_is_refused(run, given, message):
+    asked = [f"--terminal={text}" for text in given]
+    result = run(
+        "estimate",
+        "clean.csv",
+        *LOG,
+        *RULES,
+        *asked,
+        "--after-terminal=new",
+        "--discount=.9",
+        "-o",
+        "m.npz",
+    )
+    assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+
+
+def test_a_state_to_start_in_that_is_unknown_is_guessed(run):
+    asked = ["clean.csv", *LOG, *RULES, "--initial", "Good"]
+    result = run("estimate", *asked, "--discount=.9", "-o", "m.npz")
+    assert "unknown state to start in 'Good' (did you mean 'good'?)" in result.stderr

@@ -754,3 +754,28 @@ def test_rows_whose_costs_cannot_be_read_are_compared_as_they_are_written(tmp_pa
     lines = {each.kind: [place.lines for place in each.places] for each in findings}
     assert lines["duplicate"] == [(9, 10)]
     assert lines["same time"] == [(82, 83)]
+
+
+def test_what_is_missing_has_a_cure(tmp_path):
+    """Rows are left out only where that does not join their neighbours."""
+    rows = presses()
+    put(60, "Cost", "")(rows)
+    path = tmp_path / "log.csv"
+    path.write_text(text(rows))
+    cures = [
+        [finding.cure for finding in check_log(path, **options).findings if finding.refused]
+        for options in (COLUMNS, {**COLUMNS, "time": None})
+    ]
+    skip = "fill it in; or leave such rows out with `skip_rows_without='Cost'`, as gaps"
+    assert cures == [[skip], ["fill it in"]]
+
+
+def test_an_empty_cell_of_by_is_told_in_words_of_the_option(tmp_path):
+    rows = presses()
+    put(60, "Condition", "good ")(rows)
+    header = (*HEADER, "Remark")
+    lines = [[*row, "" if k == 8 else "hall"] for k, row in enumerate(rows)]
+    path = tmp_path / "log.csv"
+    path.write_text(text(lines, header=header))
+    (odd, *_) = [each for each in check_log(path, by="Remark", **COLUMNS).findings if each.refused]
+    assert odd.note == "line 10, column 'Remark': the cell is empty, and `by` needs it"

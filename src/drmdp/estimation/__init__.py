@@ -52,6 +52,7 @@ def estimate(
     exact: Any = None,
     gaps: str = "refuse",
     duplicates: str = "refuse",
+    after_terminal: str = "refuse",
     time_format: str | Sequence[str] | None = None,
     within: Any = None,
     zone: str | None = None,
@@ -132,9 +133,12 @@ def estimate(
         Where the process starts: as episodes began, the default where their order is known, as
         transitions did, or in every state alike, terminal ones left out; in a state; or as a
         distribution says. `Model.start` and the notes tell which.
-    terminal : name or collection of names
-        States where the process ends. Rows that stay there are ignored, rows that leave are
-        refused.
+    terminal : name, collection of names, or mapping from state to final cost (reward)
+        States where the process ends, at no cost or the one given. Rows that stay there are
+        ignored, and so are their costs; rows that leave are refused.
+    after_terminal : "refuse" or "new"
+        What to do with a row of an episode that follows one in a terminal state, as where a machine
+        was replaced under its old name: an error, or a new episode begins.
     states, actions : sequences of names
         All there are, in order; what was seen, sorted, by default.
     rename : mapping from label to label
@@ -251,7 +255,7 @@ def check_log(table: Any, **options: Any) -> LogCheck:
         What an estimate would assume, as for `estimate`.
     discount, interest, n_kernels, seed, bands, costs, rewards, prior, prior_on, initial, weights
         What else is asked of an estimate, as for `estimate`: all its options can be passed on.
-    step, jumps, exact, gaps, duplicates, time_format, within, zone : optional
+    step, jumps, exact, gaps, duplicates, after_terminal, time_format, within, zone : optional
         How rows of an episode follow each other, as for `estimate`.
     separator, encoding, decimal, thousands : optional
         How files are written, as for `estimate`.

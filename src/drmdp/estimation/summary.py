@@ -8,6 +8,7 @@ cannot change it, whatever the radius: the fewer the data, the safer an action l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -288,5 +289,9 @@ def _rules(coverage: Coverage, settings: Settings, cells: CountCells) -> list[st
         what = f"seen fewer than {settings.min_count:g} times, and so unavailable{which}"
         texts.append(f"{_pairs_were(rare)} {what}")
     if ends:
-        texts.append(f"{ends} terminal state{'s' if ends > 1 else ''}, where the process ends")
+        text = f"{count(ends, 'terminal state')}, where the process ends"
+        if isinstance(settings.terminal, Mapping):
+            values = (f"{name} {value:.12g}" for name, value in settings.terminal.items())
+            text += f" at a final value: {', '.join(values)}"
+        texts.append(text)
     return texts

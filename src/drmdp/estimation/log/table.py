@@ -38,7 +38,8 @@ from drmdp.estimation.log.times import PERIODS
 from drmdp.ui.text import count, first_names
 
 LABELS = ("state", "action", "next_state", "episode", "unit")
-NUMBERS = ("cost", "reward", "weight", "stage")
+PRICES = ("cost", "reward")
+NUMBERS = (*PRICES, "weight", "stage")
 
 
 @dataclass(frozen=True)
