@@ -779,3 +779,12 @@ def test_an_empty_cell_of_by_is_told_in_words_of_the_option(tmp_path):
     path.write_text(text(lines, header=header))
     (odd, *_) = [each for each in check_log(path, by="Remark", **COLUMNS).findings if each.refused]
     assert odd.note == "line 10, column 'Remark': the cell is empty, and `by` needs it"
+
+
+def test_blanks_in_a_column_of_two_roles_are_told_once(tmp_path):
+    rows = presses()
+    put(60, "Machine", "Press-3 ")(rows)
+    path = tmp_path / "log.csv"
+    path.write_text(text(rows))
+    found = check_log(path, by="Machine", partial="pooled", **COLUMNS).findings
+    assert [each.kind for each in found if each.kind != "thin"] == ["blanks"]

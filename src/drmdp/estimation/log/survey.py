@@ -126,7 +126,8 @@ def _odd_cells(
     """
     missing = {role: pl.col(role).is_null() for role in roles if role in table.wanted}
     flags = [name for name in table.names if name.startswith(("_bad_", "_blank_", "_unit_"))]
-    rules = {name: pl.col(name) for name in flags}
+    twice = table.wanted.get("unit") in vars(table.columns).values()
+    rules = {name: pl.col(name) for name in flags if not (twice and name == "_blank_unit")}
     for role in (role for role in NUMBERS if f"_unit_{role}" in rules):
         rules[f"_bad_{role}"] &= ~rules[f"_unit_{role}"]
     rules |= {f"_null_{role}": rule for role, rule in unflagged(missing, table.names).items()}
