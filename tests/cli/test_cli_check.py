@@ -469,3 +469,23 @@ def test_a_state_to_start_in_that_is_unknown_is_guessed(run):
     asked = ["clean.csv", *LOG, *RULES, "--initial", "Good"]
     result = run("estimate", *asked, "--discount=.9", "-o", "m.npz")
     assert "unknown state to start in 'Good' (did you mean 'good'?)" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("0,99", "'0,99': write a decimal point, 0.99"),
+        ("-1,5", "'-1,5': write a decimal point, -1.5"),
+        ("1,000,5", "'1,000,5' is not a valid float"),
+        ("a,5", "'a,5' is not a valid float"),
+    ],
+)
+def test_a_decimal_comma_of_an_option_is_told(run, given, message):
+    result = run("estimate", "clean.csv", *LOG, "-o", "m.npz", f"--discount={given}")
+    assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+
+
+def test_rows_of_pairs_are_told_in_a_sentence(run):
+    run("estimate", "clean.csv", *LOG, *RULES, "--discount", "0.9", "-o", "m.npz")
+    words = " ".join(run("inspect", "m.npz", "--radius", 0.1).stdout.split())
+    assert "138 transitions; an available pair has " in words

@@ -344,7 +344,7 @@ DECK = {
     ),
     "a total": Case(
         lambda rows: rows.append(["", "", "", "Total", "9"]),
-        error=f"line {6 * MONTHS + 2}, .* is missing; `skip_rows_without='Condition'` skips such rows",
+        error=f"line {6 * MONTHS + 2}, .* is missing; `skip_rows_without='Condition'` leaves out such",
     ),
     "a total, said": Case(
         lambda rows: rows.insert(30, ["Sum", "", "", "Total", "9"]),
@@ -788,3 +788,19 @@ def test_blanks_in_a_column_of_two_roles_are_told_once(tmp_path):
     path.write_text(text(rows))
     found = check_log(path, by="Machine", partial="pooled", **COLUMNS).findings
     assert [each.kind for each in found if each.kind != "thin"] == ["blanks"]
+
+
+def test_one_pair_is_told_in_the_singular(tmp_path):
+    table = {"state": ["a"], "action": ["go"], "next_state": ["a"], "cost": [1]}
+    (thin,) = check_log(table, cost="cost").findings
+    assert "(1 observation): look at it; " in thin.cure
+    two = {name: cells * 2 for name, cells in table.items()} | {"state": ["a", "b"]}
+    options = {"cost": "cost", "discount": 0.9, "by": "posterior", "n_kernels": 2}
+    notes = estimate(two, **options).notes
+    assert (
+        "prior: 1 pseudo-count for each next state seen from the state, under any action" in notes
+    )
+    three = {name: cells * 3 for name, cells in table.items()}
+    three |= {"state": ["a", "b", "b"], "action": ["go", "go", "wait"]}
+    assumed = check_log(three, cost="cost").summary.assumed
+    assert "1 pair was never seen: an estimate is refused" in assumed

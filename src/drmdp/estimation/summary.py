@@ -44,7 +44,8 @@ def thin_finding(cells: CountCells, open_pairs: BoolArray) -> list[Finding]:
         always = f", and {'' if often[k] == 1 else 'always '}led to {cells.states[led[k]]!r}"
         what = f"{cells.quoted(k)}: seen {times(often[k])}{always if single[k] else ''}"
         places.append(Place(what))
-    cure = f"look at them; `min_count={FEW}` makes pairs seen fewer times unavailable"
+    them = "it" if pairs.size == 1 else "them"
+    cure = f"look at {them}; `min_count={FEW}` makes pairs seen fewer times unavailable"
     if fixed.size:
         sizes = _joined([f"{n:g}" for n in np.sort(often[fixed]).tolist()])
         rows = "this row" if fixed.size == 1 else f"these {fixed.size} rows"
@@ -258,7 +259,8 @@ def _kernels(samples: Samples, settings: Settings) -> list[str]:
             "state": "seen from the state, under any action",
             "all": "there is",
         }[settings.prior_on]
-        notes.append(f"prior: {settings.prior:g} pseudo-counts for each next state {where}")
+        counts = f"pseudo-count{'' if settings.prior == 1 else 's'}"
+        notes.append(f"prior: {settings.prior:g} {counts} for each next state {where}")
     rows = samples.rows
     if samples.grouped and rows is not None and rows.min() < rows.max():
         how = "weigh as much as they have data" if settings.weights == "rows" else "weigh the same"
@@ -269,15 +271,19 @@ def _kernels(samples: Samples, settings: Settings) -> list[str]:
     return notes
 
 
+def _spoken(rule: str) -> str:
+    return "an estimate is refused" if rule == "refuse" else rule
+
+
 def _rules(coverage: Coverage, settings: Settings, cells: CountCells) -> list[str]:
     texts = []
     marked = (coverage.never, coverage.part, coverage.rare, coverage.terminal)
     never, part, rare, ends = (int(flags.sum()) for flags in marked)
     if never:
-        texts.append(f"{_pairs_were(never)} never seen: {settings.unvisited}")
+        texts.append(f"{_pairs_were(never)} never seen: {_spoken(settings.unvisited)}")
     if part:
         rows = "row of a kernel lacks" if part == 1 else "rows of kernels lack"
-        text = f"{part:,} {rows} data that others have: {settings.partial_rule}"
+        text = f"{part:,} {rows} data that others have: {_spoken(settings.partial_rule)}"
         if settings.partial_rule == "pooled" and settings.weights == "equal":
             text += "; kernels weigh the same, so that their mean need not be the kernel of all "
             text += "rows together (weights counts makes it so)"

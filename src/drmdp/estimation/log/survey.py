@@ -152,7 +152,7 @@ def _cell_finding(
     what, refused = "{value} is no number", kind != "blank"
     if kind == "null":
         name = table.wanted[role]
-        skip = f"`skip_rows_without={name!r}` skips such rows, as sums are"
+        skip = f"`skip_rows_without={name!r}` leaves out such rows, as those of sums"
         above = f"`fill_down={name!r}` if it stands above"
         cure = f"{above}; {skip}" if role == "episode" else skip
         kind, what = "missing", f"the {role} is missing"
