@@ -160,3 +160,14 @@ def test_bands_and_repeated_estimates_keep_what_the_end_costs(tmp_path):
     again = estimate(tmp_path / "log.csv", **asked_again(first, tmp_path))
     assert again == first
     assert again.ends.max() == 900
+
+
+def test_a_machine_may_be_replaced_on_the_day_on_which_it_ends():
+    table = log()
+    table["month"][5:] = [4, 5, 6]
+    rotated = {name: column[1:] + column[:1] for name, column in table.items()}
+    for each in (table, rotated):
+        refused = [odd.kind for odd in check_log(each, **COLUMNS).findings if odd.refused]
+        assert refused == ["same time", "terminal"]
+        found = check_log(each, after_terminal="new", **COLUMNS)
+        assert (found.refused, found.summary.episodes) == (False, 2)

@@ -161,7 +161,8 @@ def ordered(
             step = parse_step(ordering.step, dates, ordering.within)
     look = look_at(table, dates, step)
     if not look.in_order:
-        table = _sorted(table, ordering.duplicates in KEPT)
+        keeps = ordering.duplicates in KEPT or ordering.after_terminal == "new"
+        table = _sorted(table, keeps)
         look = look_at(table, dates, step)
     if ordering.spans and not table.tidy:
         table, changed = neighbours.unseen(table)
