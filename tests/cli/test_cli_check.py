@@ -405,3 +405,87 @@ def test_times_have_options_of_their_own(run):
         result.exit_code,
         "give --discount, or --interest such as '3%/year'" in result.stderr,
     ) == (2, True)
+
+
+def test_rows_are_skipped_without_any_of_several_columns(run):
+    rows = presses()
+    put(33, "Condition", "")(rows)
+    put(55, "Cost", "")(rows)
+    Path("empty.csv").write_text(text(rows))
+    asked = ["estimate", "empty.csv", *LOG, *RULES, "--gaps", "cut", "--discount", "0.9"]
+    both = ["--skip-rows-without", "Condition", "--skip-rows-without", "Cost"]
+    result = run(*asked, *both, "-o", "model.npz")
+    assert result.exit_code == 0, result.output
+    note = "rows without 'Condition' or 'Cost' are skipped: 2, the first in line 33"
+    model = drmdp.read("model.npz")
+    assert note in model.notes
+    assert model.origin["estimate"]["skip_rows_without"] == ["Condition", "Cost"]
+
+
+def test_the_cost_of_the_end_is_told_and_taken(run):
+    rows = presses()
+    rows[30][2:] = "scrapped", "", "18000"
+    del rows[31:48]
+    Path("ends.csv").write_text(text(rows))
+    asked = ["ends.csv", *LOG, *RULES]
+    told = run("check", *asked, "--terminal", "scrapped").stdout
+    assert "line 32, column 'Cost': 18000 is not used: 'scrapped' is terminal" in told
+    assert "cure: --terminal scrapped=18000 says what the end costs" in told
+    assert "is not used" not in run("check", *asked, "--terminal", "scrapped=18000").stdout
+    result = run("estimate", *asked, "--terminal=scrapped=18000", "--discount=.9", "-o", "m.npz")
+    assert result.exit_code == 0, result.output
+    model = drmdp.read("m.npz")
+    assert model.ends[model.states.index("scrapped")] == 18000
+    assert model.origin["estimate"]["terminal"] == {"scrapped": 18000.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["scrapped=18.000,00"], "expected STATE, or STATE=COST with a number such as 18000"),
+        (["poor", "poor=3"], "--terminal 'poor=3': the state is given twice"),
+        (["Poor=3"], "unknown terminal state 'Poor' (did you mean 'poor'?)"),
+        (["por"], "unknown terminal state 'por' (did you mean 'poor'?)"),
+        (["poor=nan"], "terminal: state 'poor': expected a finite value, got nan"),
+    ],
+)
+def test_a_final_cost_that_is_none_is_refused(run, given, message):
+    asked = [f"--terminal={text}" for text in given]
+    result = run(
+        "estimate",
+        "clean.csv",
+        *LOG,
+        *RULES,
+        *asked,
+        "--after-terminal=new",
+        "--discount=.9",
+        "-o",
+        "m.npz",
+    )
+    assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+
+
+def test_a_state_to_start_in_that_is_unknown_is_guessed(run):
+    asked = ["clean.csv", *LOG, *RULES, "--initial", "Good"]
+    result = run("estimate", *asked, "--discount=.9", "-o", "m.npz")
+    assert "unknown state to start in 'Good' (did you mean 'good'?)" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("0,99", "'0,99': write a decimal point, 0.99"),
+        ("-1,5", "'-1,5': write a decimal point, -1.5"),
+        ("1,000,5", "'1,000,5' is not a valid float"),
+        ("a,5", "'a,5' is not a valid float"),
+    ],
+)
+def test_a_decimal_comma_of_an_option_is_told(run, given, message):
+    result = run("estimate", "clean.csv", *LOG, "-o", "m.npz", f"--discount={given}")
+    assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+
+
+def test_rows_of_pairs_are_told_in_a_sentence(run):
+    run("estimate", "clean.csv", *LOG, *RULES, "--discount", "0.9", "-o", "m.npz")
+    words = " ".join(run("inspect", "m.npz", "--radius", 0.1).stdout.split())
+    assert "138 transitions; an available pair has " in words

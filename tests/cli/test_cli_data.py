@@ -167,7 +167,7 @@ def test_terminal_states_are_typed(run, tmp_path):
     )
     mistaken(
         run("estimate", "log.csv", *args, "-o", tmp_path / "m.npz", "--terminal", "3"),
-        "terminal: state 3 is left for",
+        "column 'state': state '3' is terminal, but '0' follows",
     )
 
 

@@ -290,7 +290,7 @@ DECK = {
     ),
     "two units": Case(
         both(each("Cost", lambda cell: f"{cell} €"), put(17, "Cost", "3 CHF")),
-        error="all cells need the same unit, or none; there are 'CHF' and '€'",
+        error="line 17, column 'Cost': '3 CHF' is no number with the unit '€'; the other 143 cells have '€'",
     ),
     "costs in brackets": Case(
         each("Cost", lambda cell: f"({cell})"), error=r"line 2, column 'Cost': '\(3\)' is no number"
@@ -344,7 +344,7 @@ DECK = {
     ),
     "a total": Case(
         lambda rows: rows.append(["", "", "", "Total", "9"]),
-        error=f"line {6 * MONTHS + 2}, .* is missing; `skip_rows_without='Condition'` skips such rows",
+        error=f"line {6 * MONTHS + 2}, .* is missing; `skip_rows_without='Condition'` leaves out such",
     ),
     "a total, said": Case(
         lambda rows: rows.insert(30, ["Sum", "", "", "Total", "9"]),
@@ -355,6 +355,14 @@ DECK = {
         both(once, lambda rows: rows.insert(30, ["Sum", "", "", "Total", "9"])),
         skip_rows_without="Condition",
         fill_down=["Machine"],
+    ),
+    "two columns that are empty in sums": Case(
+        lambda rows: rows.extend([["", "", "Sum", "", "999"], ["", "", "", "", "12"]]),
+        skip_rows_without=["Machine", "Condition"],
+        notes=("rows without 'Machine' or 'Condition' are skipped: 2, the first in line 146",),
+    ),
+    "one of two columns to skip by": Case(
+        skip_rows_without=["Machine", "Hall"], error="`skip_rows_without`: 'Hall' is no column"
     ),
     "filled and skipped": Case(
         fill_down="Machine",
@@ -629,7 +637,7 @@ DECK = {
             again(80, 81),
             delete(100),
         ),
-        error="line 40, column 'Cost': '.5' is no number; all cells need the same unit, or none; there are none and '.'; 3 more problems, which",
+        error="'.5' is no number; all cells need the same unit, or none; there are cells without a unit and with '.'; 3 more problems, which",
     ),
 }
 
@@ -704,3 +712,95 @@ def test_numbers_of_two_forms_are_counted_and_words_among_them_are_listed(tmp_pa
     cure = "30 cells with a comma, 30 with a point: no option reads both; write them one way"
     assert found.cure == cure
     assert [place.value for place in found.places] == ["21,86"] * 9 + ["n/a"]
+
+
+@pytest.mark.parametrize("cell", ["76,89", "100,28 EUR", "76,89 $", "76,89 kg/h"])
+@pytest.mark.parametrize("decimal", [",", None])
+def test_the_cell_with_another_unit_is_named_and_not_the_others(cell, decimal, tmp_path):
+    """Also while the option that reads the others is not given."""
+    rows = presses()
+    each("Cost", lambda cost: f"{cost},50 €")(rows)
+    put(77, "Cost", cell)(rows)
+    path = tmp_path / "log.csv"
+    path.write_text(text(rows, ";"))
+    findings = check_log(path, separator=";", decimal=decimal, **COLUMNS).findings
+    (odd,) = (finding for finding in findings if finding.kind == "unit")
+    assert odd.refused
+    assert [place.lines for place in odd.places] == [(77,)]
+    assert odd.note == f"line 77, column 'Cost': {cell!r} is no number with the unit '€'"
+    assert odd.cure == "the other 143 cells have '€': write these likewise"
+    others = [finding for finding in findings if finding.kind == "number"]
+    assert [finding.count for finding in others] == [143] * (decimal is None)
+    assert all("`decimal=','` '3,50' is 3.5" in finding.cure for finding in others)
+
+
+def test_words_among_cells_with_a_unit_are_named(tmp_path):
+    rows = presses()
+    each("Cost", lambda cost: f"{cost} €")(rows)
+    put(9, "Cost", "approx. 80 €")(rows)
+    path = tmp_path / "log.csv"
+    path.write_text(text(rows))
+    (odd,) = check_log(path, **COLUMNS).findings
+    assert str(odd) == "line 9, column 'Cost': 'approx. 80 €' is no number"
+
+
+def test_rows_whose_costs_cannot_be_read_are_compared_as_they_are_written(tmp_path):
+    rows = presses()
+    each("Cost", lambda cost: f"{cost},50 €")(rows)
+    both(again(81, 82, "Cost", "999,00 €"), again(9, 10))(rows)
+    path = tmp_path / "log.csv"
+    path.write_text(text(rows, ";"))
+    findings = check_log(path, separator=";", **COLUMNS).findings
+    lines = {each.kind: [place.lines for place in each.places] for each in findings}
+    assert lines["duplicate"] == [(9, 10)]
+    assert lines["same time"] == [(82, 83)]
+
+
+def test_what_is_missing_has_a_cure(tmp_path):
+    """Rows are left out only where that does not join their neighbours."""
+    rows = presses()
+    put(60, "Cost", "")(rows)
+    path = tmp_path / "log.csv"
+    path.write_text(text(rows))
+    cures = [
+        [finding.cure for finding in check_log(path, **options).findings if finding.refused]
+        for options in (COLUMNS, {**COLUMNS, "time": None})
+    ]
+    skip = "fill it in; or leave such rows out with `skip_rows_without='Cost'`, as gaps"
+    assert cures == [[skip], ["fill it in"]]
+
+
+def test_an_empty_cell_of_by_is_told_in_words_of_the_option(tmp_path):
+    rows = presses()
+    put(60, "Condition", "good ")(rows)
+    header = (*HEADER, "Remark")
+    lines = [[*row, "" if k == 8 else "hall"] for k, row in enumerate(rows)]
+    path = tmp_path / "log.csv"
+    path.write_text(text(lines, header=header))
+    (odd, *_) = [each for each in check_log(path, by="Remark", **COLUMNS).findings if each.refused]
+    assert odd.note == "line 10, column 'Remark': the cell is empty, and `by` needs it"
+
+
+def test_blanks_in_a_column_of_two_roles_are_told_once(tmp_path):
+    rows = presses()
+    put(60, "Machine", "Press-3 ")(rows)
+    path = tmp_path / "log.csv"
+    path.write_text(text(rows))
+    found = check_log(path, by="Machine", partial="pooled", **COLUMNS).findings
+    assert [each.kind for each in found if each.kind != "thin"] == ["blanks"]
+
+
+def test_one_pair_is_told_in_the_singular(tmp_path):
+    table = {"state": ["a"], "action": ["go"], "next_state": ["a"], "cost": [1]}
+    (thin,) = check_log(table, cost="cost").findings
+    assert "(1 observation): look at it; " in thin.cure
+    two = {name: cells * 2 for name, cells in table.items()} | {"state": ["a", "b"]}
+    options = {"cost": "cost", "discount": 0.9, "by": "posterior", "n_kernels": 2}
+    notes = estimate(two, **options).notes
+    assert (
+        "prior: 1 pseudo-count for each next state seen from the state, under any action" in notes
+    )
+    three = {name: cells * 3 for name, cells in table.items()}
+    three |= {"state": ["a", "b", "b"], "action": ["go", "go", "wait"]}
+    assumed = check_log(three, cost="cost").summary.assumed
+    assert "1 pair was never seen: an estimate is refused" in assumed

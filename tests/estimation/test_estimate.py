@@ -384,7 +384,9 @@ def test_terminal_states_end_the_process():
     model = estimate(table, costs="state", discount=0.9, terminal=[9])
     np.testing.assert_array_equal(model.terminal, [False, True])
     assert not model.available[1].any()
-    with pytest.raises(InputError, match="terminal: state 0 is left for 9 in 1 transitions"):
+    with pytest.raises(
+        InputError, match="row 2, column 'state': state 0 is terminal, but 9 follows"
+    ):
         estimate(table, costs="state", discount=0.9, terminal=[0])
     with pytest.raises(InputError, match="terminal: unknown state 7"):
         estimate(table, costs="state", discount=0.9, terminal=[7])

@@ -48,7 +48,7 @@ def test_a_transition_of_weight_zero_out_of_a_terminal_state_is_none():
     model = estimate(table, **common)
     np.testing.assert_array_equal(model.terminal, [False, True])
     np.testing.assert_array_equal(model.kernels[0, 0, 0], [0, 1])
-    with pytest.raises(ValueError, match="state 1 is left for 0"):
+    with pytest.raises(ValueError, match="state 1 is terminal, but 0 follows"):
         estimate(table | {"weight": [1.0, 0.5, 2.0]}, **common)
 
 

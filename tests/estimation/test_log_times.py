@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from test_dirty_logs import COLUMNS, frame, presses
 
-from drmdp import InputError, estimate
+from drmdp import InputError, Notice, check_log, estimate
 from drmdp.estimation.log.dates import FORMS, Form, forms_of
 from drmdp.estimation.log.order import Ordering
 from drmdp.estimation.log.table import Columns
@@ -398,3 +398,22 @@ def test_steps_have_a_number_and_a_unit():
             parse_step(given, True)
     with pytest.raises(InputError, match="`step='month'`: the times are numbers"):
         steps([0, 1], step="month")
+
+
+def test_long_gaps_are_named_also_where_they_end_an_episode():
+    rows = [("m", f"{2020 + k // 12}-{k % 12 + 1:02d}-01", "ok", "run", "ok") for k in range(30)]
+    rows[7] = ("m", "2032-08-01", "ok", "run", "ok")
+    del rows[20]
+    log = dict(zip(("e", "t", "state", "action", "x"), zip(*rows, strict=True), strict=True))
+    options = {"episode": "e", "time": "t", "costs": "1"}
+    found = check_log(log, gaps="cut", **options)
+    (odd,) = (finding for finding in found.findings if finding.kind != "thin")
+    assert (odd.kind, odd.refused, odd.count) == ("long gap", False, 1)
+    assert str(odd) == (
+        "rows 29 and 8: episode 'm': from 2022-06-01 to 2032-08-01 is 122 months; if a time is "
+        "wrong, mend it; otherwise the episode ends there and begins again"
+    )
+    with pytest.warns(Notice, match="rows 29 and 8"):
+        estimate(log, gaps="cut", discount=0.9, **options)
+    kinds = [each.kind for each in check_log(log, gaps="bridge", **options).findings]
+    assert "long gap" not in kinds

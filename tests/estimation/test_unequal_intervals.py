@@ -299,5 +299,5 @@ def test_what_a_filled_estimate_does_not_take_is_said():
         {"e": [99, 99], "t": [0, 2], "state": ["dead", "mild"], "action": ["drug"] * 2}
     )
     wrong = pl.concat([log, risen])
-    with pytest.raises(InputError, match="'dead' is left for"):
+    with pytest.raises(InputError, match="'dead' is terminal, but"):
         estimate(wrong, gaps="fill", **OPTIONS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,7 +60,10 @@ LOG_OPTIONS = {
         states="All states in order, such as good,fair,poor; what was seen, sorted, by default.",
         actions="The same for actions.",
         rename=repeated("A label written differently; may be repeated.", metavar="OLD=NEW"),
-        terminal=repeated("A state where the process ends; may be repeated."),
+        terminal=repeated(
+            "A state where the process ends, at no cost or that given; may be repeated.",
+            metavar="STATE[=COST]",
+        ),
     ),
     **options(
         groups.RULES,
@@ -72,6 +76,10 @@ LOG_OPTIONS = {
             "Rows that are there twice: refuse or drop; first, last or worst of those in one "
             "step, also if they differ.",
             ("refuse", "drop", "first", "last", "worst"),
+        ),
+        after_terminal=one_of(
+            "A row of an episode that follows one in a terminal state: refuse, or a new episode.",
+            ("refuse", "new"),
         ),
         min_count=number("Pairs seen fewer times are unavailable.", default=0),
         unvisited=option(
@@ -119,7 +127,9 @@ LOG_OPTIONS = {
         fill_down=repeated(
             "Column whose empty cells mean what stands above them; may be repeated."
         ),
-        skip_rows_without="Column that is empty in rows to skip, as in those of sums.",
+        skip_rows_without=repeated(
+            "Column that is empty in rows to skip, as in those of sums; may be repeated."
+        ),
     ),
 }
 """Options of `drmdp estimate` and `drmdp check`."""
@@ -133,6 +143,7 @@ def log_settings(given: Any) -> tuple[Columns, Settings]:
     asked = fields(given, *LOG_OPTIONS, "discount", "interest")
     asked |= {name: split(asked[name]) for name in ("states", "actions")}
     asked["rename"] = dict(_pair("--rename OLD=NEW", text) for text in asked["rename"])
+    asked["terminal"] = _ends(asked["terminal"])
     jumps: dict[str, list[str]] = {}
     for source, target in (_pair("--jump FROM=TO", text) for text in asked["jumps"]):
         jumps.setdefault(source, []).append(target)
@@ -148,6 +159,22 @@ def log_settings(given: Any) -> tuple[Columns, Settings]:
             raise click.BadParameter(f"--bands {asked['bands']!r}: {expected}") from None
         asked["bands"] = borders if len(borders) > 1 else borders[0]
     return settings.log_settings({**asked, "typed": True})
+
+
+def _ends(texts: Sequence[str]) -> Sequence[str] | dict[str, float]:
+    """Terminal states, with their final costs if one of them has one."""
+    values: dict[str, float] = {}
+    for text in texts:
+        name, mark, cost = text.rpartition("=")
+        try:
+            name, value = (name.strip(), float(cost)) if mark else (text, 0.0)
+        except ValueError:
+            form = "expected STATE, or STATE=COST with a number such as 18000 or 0.5"
+            raise click.BadParameter(f"--terminal {text!r}: {form}") from None
+        if name in values:
+            raise click.BadParameter(f"--terminal {text!r}: the state is given twice")
+        values[name] = value
+    return values if any("=" in text for text in texts) else texts
 
 
 def _pair(option: str, text: str) -> tuple[str, str]:

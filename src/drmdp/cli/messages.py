@@ -37,8 +37,8 @@ def spoken(
     if command is None:
         return message
     here = {**COMMANDS, **_options(command)}
-    if "rename" in here:
-        message = re.sub(r"`rename=(\{.*?\})`", _renames, message)
+    for name in {"rename", "terminal"} & set(here):
+        message = re.sub(rf"`({name})=(\{{.*?\}})`", _pairs, message)
     if "time_format" in here:
         message = re.sub(r"`time_format=(\(.*?\))`", _formats, message)
     other = {} if convert is None else _options(convert)
@@ -59,9 +59,9 @@ def _options(command: click.Command) -> dict[str, str]:
     return {str(param.name): max(param.opts, key=len) for param in options}
 
 
-def _renames(match: re.Match[str]) -> str:
-    pairs = ast.literal_eval(match[1])
-    return " ".join(f"--rename {shlex.quote(f'{old}={new}')}" for old, new in pairs.items())
+def _pairs(match: re.Match[str]) -> str:
+    pairs = ast.literal_eval(match[2]).items()
+    return " ".join(f"--{match[1]} {shlex.quote(f'{old}={new}')}" for old, new in pairs)
 
 
 def _formats(match: re.Match[str]) -> str:

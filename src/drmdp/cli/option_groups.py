@@ -6,6 +6,7 @@ makes of a text and the settings of `click.Option`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from copy import copy
 from functools import partial
@@ -77,8 +78,22 @@ def option(text: str, *flags: str, **settings: Any) -> Nameless:
     return flags, {"help": text, **settings}
 
 
+class Number(click.types.FloatParamType):
+    """A number; one with a decimal comma is refused with the point that it needs."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The number that a text is."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            point = str(value).replace(",", ".")
+            if point == value or not re.fullmatch(r"[+-]?\d*\.\d+", point):
+                raise
+            self.fail(f"{value!r}: write a decimal point, {point}", param, ctx)
+
+
 # options that are a number, a whole number, given several times, and given or not
-number = partial(option, type=float)
+number = partial(option, type=Number())
 integer = partial(option, type=int)
 repeated = partial(option, multiple=True)
 flag = partial(option, is_flag=True)

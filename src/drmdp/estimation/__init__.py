@@ -52,6 +52,7 @@ def estimate(
     exact: Any = None,
     gaps: str = "refuse",
     duplicates: str = "refuse",
+    after_terminal: str = "refuse",
     time_format: str | Sequence[str] | None = None,
     within: Any = None,
     zone: str | None = None,
@@ -63,7 +64,7 @@ def estimate(
     sheet: str | None = None,
     header_row: int | None = None,
     fill_down: str | Collection[str] = (),
-    skip_rows_without: str | None = None,
+    skip_rows_without: str | Collection[str] = (),
     event: str | None = None,
     events: Any = None,
     transition: Any = None,
@@ -132,9 +133,12 @@ def estimate(
         Where the process starts: as episodes began, the default where their order is known, as
         transitions did, or in every state alike, terminal ones left out; in a state; or as a
         distribution says. `Model.start` and the notes tell which.
-    terminal : name or collection of names
-        States where the process ends. Rows that stay there are ignored, rows that leave are
-        refused.
+    terminal : name, collection of names, or mapping from state to final cost (reward)
+        States where the process ends, at no cost or the one given. Rows that stay there are
+        ignored, and so are their costs; rows that leave are refused.
+    after_terminal : "refuse" or "new"
+        What to do with a row of an episode that follows one in a terminal state, as where a machine
+        was replaced under its old name: an error, or a new episode begins.
     states, actions : sequences of names
         All there are, in order; what was seen, sorted, by default.
     rename : mapping from label to label
@@ -179,8 +183,8 @@ def estimate(
         Sheet of a workbook, by default the visible one that has the columns; and the row, or line
         of a text file, that names the columns.
     fill_down, skip_rows_without : column names, optional
-        Columns whose empty cells mean what stands above them, and a column that is empty in rows to
-        skip, such as sums.
+        Columns whose empty cells mean what stands above them, and columns of which one is empty in
+        rows to skip, such as sums.
     event, events, transition
         For a log of events, such as sales: the column that says what happened, all events there
         are, and the function that says where they lead. What is estimated are laws of the events,
@@ -251,7 +255,7 @@ def check_log(table: Any, **options: Any) -> LogCheck:
         What an estimate would assume, as for `estimate`.
     discount, interest, n_kernels, seed, bands, costs, rewards, prior, prior_on, initial, weights
         What else is asked of an estimate, as for `estimate`: all its options can be passed on.
-    step, jumps, exact, gaps, duplicates, time_format, within, zone : optional
+    step, jumps, exact, gaps, duplicates, after_terminal, time_format, within, zone : optional
         How rows of an episode follow each other, as for `estimate`.
     separator, encoding, decimal, thousands : optional
         How files are written, as for `estimate`.

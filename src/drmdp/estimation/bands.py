@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from drmdp.core.random import generator
+from drmdp.core.validation import terminal_of
 from drmdp.errors import InputError
 from drmdp.estimation import pipeline
 from drmdp.estimation.count import RESAMPLED, CountCells, Samples
@@ -124,8 +125,10 @@ def _asked(settings: Settings, samples: Samples, part: LogSurvey) -> Settings:
     """
     states = samples.pooled.states
     names: Any = {"states": states, "actions": samples.pooled.actions}
-    ends = pipeline.terminal_of(samples, settings)
-    texts = [str(states[s]) for s in np.flatnonzero(ends).tolist()]
+    flags, values = terminal_of(pipeline.named_ends(samples, settings), states)
+    texts: Any = [str(states[s]) for s in np.flatnonzero(flags).tolist()]
+    if values is not None:
+        texts = dict(zip(texts, values[flags].tolist(), strict=True))
     initial = str(settings.initial) if isinstance(settings.initial, int) else settings.initial
     initial = None if initial == "first" and part.facts.starts is None else initial
     return replace(settings, **names, terminal=texts, initial=initial, typed=True)

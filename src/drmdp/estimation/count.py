@@ -37,12 +37,11 @@ from drmdp.estimation.log.numbers import DASHES
 from drmdp.estimation.log.order import Transitions
 from drmdp.estimation.log.outliers import spread, spread_of_pairs
 from drmdp.estimation.log.source import pl
-from drmdp.estimation.log.table import NUMBERS, UntidyError, is_tidy, unflagged
+from drmdp.estimation.log.table import NUMBERS, PRICES, LogTable, UntidyError, is_tidy, unflagged
 from drmdp.estimation.log.times import GAP
 from drmdp.io.files import memory_limit
 
 CELL = ("state", "action", "next_state")
-PRICES = ("cost", "reward")
 NOTHING = "no transitions"
 Row = tuple[IntArray, Array]
 """Keys of cells, ascending, and a number of each: a count, or a probability."""
@@ -144,11 +143,23 @@ def lacking(steps: Transitions) -> tuple[list[Finding], Transitions]:
             low = " and not negative" if role == "weight" else ""
             kind, what = "number", f"the {role} must be finite{low}, got {{value}}"
         cure = "write 0 if a dash means that" if text in DASHES else ""
+        if kind == "missing":
+            what = "the cell is empty, and `by` needs it" if role == "unit" else what
+            cure = "; ".join(filter(None, (cure or "fill it in", _skip(table, role))))
         findings.append(table.finding(kind, int(count), cells, role, what, cure=cure))
     needed = [rule for role, rule in rules.items() if role not in PRICES]
     prices = {role: pl.when(~rules[role]).then(role) for role in PRICES if role in rules}
     good = steps.frame.filter(~pl.any_horizontal(needed)).with_columns(**prices)
     return findings, Transitions(table, good, steps.n_ends, checked=True)
+
+
+def _skip(table: LogTable, role: str) -> str:
+    """How to leave rows out that lack a role, where that does not join what is around them."""
+    visits = table.columns.next_state is None
+    if visits and table.columns.time is None:
+        return ""
+    skip = f"or leave such rows out with `skip_rows_without={table.wanted[role]!r}`"
+    return f"{skip}, as gaps" if visits else skip
 
 
 def cells_of(

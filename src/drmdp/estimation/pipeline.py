@@ -16,6 +16,7 @@ from drmdp._typing import Array, BoolArray
 from drmdp.core.random import generator
 from drmdp.core.storage import Kernels, from_parts
 from drmdp.core.validation import Names, find, lookup, low_discount, state_flags
+from drmdp.core.validation import terminal_of as ends_of
 from drmdp.errors import InputError
 from drmdp.estimation import count as counting
 from drmdp.estimation.costs import price
@@ -28,7 +29,7 @@ from drmdp.estimation.log.order import LogSurvey, OrderFacts
 from drmdp.estimation.log.outliers import outliers
 from drmdp.estimation.log.shared_rows import alike, copied, gathered, shrunk
 from drmdp.estimation.log.source import pl
-from drmdp.estimation.log.survey import survey_log
+from drmdp.estimation.log.survey import survey_log, without_ends
 from drmdp.estimation.log.table import Columns, UntidyError, open_table
 from drmdp.estimation.rates import fit_rates
 from drmdp.estimation.rules import check_ends, coverage_of, fill, names_by_text, rule_findings
@@ -88,7 +89,7 @@ def build_model(
         states=samples.pooled.states,
         actions=samples.pooled.actions,
         available=available,
-        terminal=coverage.terminal,
+        terminal=named_ends(samples, settings),
         kernel_names=None if settings.by is None else _kernel_names(samples.labels),
         notes=[*summary.assumed, *thin, *(finding.note for finding in survey.findings)],
     )
@@ -163,7 +164,10 @@ def read_log(table: Any, columns: Columns, settings: Settings, tidy: bool) -> Lo
     opened = open_table(table, columns, unit, settings.reading, rename, tidy and not rename)
     if rename:
         labels.check_rename(opened, rename)
-    survey = survey_log(opened, settings.ordering, settings.states)
+    survey = survey_log(opened, settings.ordering, settings.states, settings.ends)
+    if settings.ends:
+        valued = settings.ends if isinstance(settings.terminal, Mapping) else ()
+        survey = without_ends(survey, valued)
     return survey if period is None else _by_period(survey, period)
 
 
@@ -238,9 +242,15 @@ def _by_kernel(survey: LogSurvey, settings: Settings, rng: Any) -> Samples:
 
 def terminal_of(samples: Samples, settings: Settings) -> BoolArray:
     """Terminal states, (S,)."""
-    states = samples.pooled.states
-    names = names_by_text(states, settings.terminal, "terminal state", settings.typed)
-    return state_flags("terminal", names, states)
+    return ends_of(named_ends(samples, settings), samples.pooled.states)[0]
+
+
+def named_ends(samples: Samples, settings: Settings) -> Any:
+    """`terminal` as a model takes it: what was typed is the name of a state."""
+    given, kind = settings.terminal, "terminal state"
+    texts = list(given) if isinstance(given, Mapping) else given
+    names = names_by_text(samples.pooled.states, texts, kind, settings.typed)
+    return dict(zip(names, given.values(), strict=True)) if isinstance(given, Mapping) else names
 
 
 def kernel_weights(samples: Samples, settings: Settings) -> Any:

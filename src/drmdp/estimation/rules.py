@@ -34,10 +34,11 @@ import numpy as np
 from drmdp._typing import Array, BoolArray, IntArray
 from drmdp.core.storage import Kernels, from_parts
 from drmdp.core.validation import Names
-from drmdp.errors import InputError, shown
+from drmdp.errors import InputError, meant, shown
 from drmdp.estimation.count import CountCells, Row, Samples, spread_over
 from drmdp.estimation.log.findings import LIMIT, Finding, Place
 from drmdp.io.files import memory_limit
+from drmdp.ui.text import count
 
 if TYPE_CHECKING:
     from drmdp.estimation.settings import Settings
@@ -184,8 +185,9 @@ def check_ends(samples: Samples, end: BoolArray) -> None:
     leaves = end[s] & (pooled.column != s) & (pooled.count > 0)
     for k in np.flatnonzero(leaves)[:1]:
         state, to = pooled.states[s[k]], pooled.states[pooled.column[k]]
-        n = int(pooled.rows[k])
-        raise InputError(f"terminal: state {state!r} is left for {to!r} in {n} transitions")
+        n = count(int(pooled.rows[k]), "transition")
+        cure = "leave these out, or take the state from `terminal`"
+        raise InputError(f"terminal: state {state!r} is left for {to!r} in {n}; {cure}")
 
 
 def _rows(where: BoolArray, rule: str, cells: CountCells, prior: float | None, rng: Any) -> Row:
@@ -216,5 +218,5 @@ def names_by_text(names: Names, texts: Any, kind: str, typed: bool = True) -> An
     known = {str(name): name for name in names}
     known |= {name: name for name in names if isinstance(name, str)}
     for text in (text for text in texts if text not in known):
-        raise InputError(f"unknown {kind} {text!r}")
+        raise InputError(f"unknown {kind} {text!r}{meant(text, known)}")
     return [known[text] for text in texts]

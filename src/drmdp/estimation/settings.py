@@ -17,11 +17,13 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from drmdp._version import __version__
 from drmdp.core.validation import Names, discount_of, number
 from drmdp.errors import InputError, shown
 from drmdp.estimation.count import SAMPLED
-from drmdp.estimation.log.order import DUPLICATES, GAPS, Ordering
+from drmdp.estimation.log.order import AFTER, DUPLICATES, GAPS, Ordering
 from drmdp.estimation.log.source import Reading
 from drmdp.estimation.log.table import Columns
 from drmdp.estimation.log.times import PERIODS, parse_interest
@@ -67,6 +69,16 @@ class Settings:
     typed: bool = False  # whether names are texts from a command line, that may mean integers
 
     @property
+    def ends(self) -> list[str]:
+        """Terminal states as text, where they are named."""
+        given = self.terminal
+        if given is None or isinstance(given, np.ndarray):
+            return []
+        alone = isinstance(given, str) or not isinstance(given, Iterable)
+        names = [str(name) for name in ([given] if alone else given) if not isinstance(name, bool)]
+        return [name.encode(errors="replace").decode() for name in names]
+
+    @property
     def pseudo(self) -> float:
         """Pseudo-count of a next state, where rows have a prior of their own."""
         return 1.0 if isinstance(self.prior, str) else self.prior
@@ -108,6 +120,7 @@ def check_settings(columns: Columns, settings: Settings) -> str | None:
     check_rule("weights", settings.weights, WEIGHTS)
     check_rule("gaps", settings.ordering.gaps, GAPS)
     check_rule("duplicates", settings.ordering.duplicates, DUPLICATES)
+    check_rule("after_terminal", settings.ordering.after_terminal, AFTER)
     parts = (_kernels(settings), _order(columns, settings), _bands(columns, settings))
     for problem in chain(*parts, _priors(settings)):
         raise InputError(problem)
@@ -143,6 +156,8 @@ def _order(columns: Columns, settings: Settings) -> Iterator[str]:
     ordering = settings.ordering
     for item in fields(ordering) if columns.time is None else ():
         value = getattr(ordering, item.name)
+        if item.name == "after_terminal":
+            continue
         if value if item.name == "time_format" else value != item.default:
             yield f"`{item.name}={value!r}` needs `time`, the column with the times"
     if ordering.step is not None and ordering.gaps == "bridge":
@@ -167,6 +182,8 @@ def _order(columns: Columns, settings: Settings) -> Iterator[str]:
         yield "`jumps` is for rates: `step='continuous'`"
     elif settings.exact and ordering.gaps != "fill":
         yield "`exact` is for rows that may be far apart: `gaps='fill'`, or `step='continuous'`"
+    if ordering.after_terminal == "new" and not settings.ends:
+        yield "`after_terminal='new'` needs the names of `terminal` states"
     if ordering.within is not None and ordering.step is None:
         yield f"`within={ordering.within!r}` needs `step`, which it is a tolerance of"
     if ordering.duplicates == "worst" and settings.states is None:
@@ -253,6 +270,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str | os.PathLike):
         text = os.fspath(value)
         return Path(text).name if os.path.isabs(text) else text
+    if isinstance(value, dict) and _are(str, value) and _are(int | float, value.values()):
+        return dict(value)  # terminal states
     if isinstance(value, dict) and _are(str | int, chain(*value.items())):
         return {str(old): str(new) for old, new in value.items()}  # labels that are renamed
     if isinstance(value, list | tuple | set | range) and _are(str | int | float, value):
@@ -272,7 +291,10 @@ def asked_again(model: Model, beside: Path) -> dict[str, Any]:
     asked = {name: beside_or_here(value, beside) for name, value in record.items()}
     sign = "rewards" if model.maximise else "costs"
     names = {kind: list(getattr(model, kind)) for kind in ("states", "actions")}
-    ends = [name for name, end in zip(model.states, model.terminal, strict=True) if end]
+    ends: Any = [name for name, end in zip(model.states, model.terminal, strict=True) if end]
+    if model.ends is not None:
+        values = (-model.ends if model.maximise else model.ends)[model.terminal]
+        ends = dict(zip(ends, values.tolist(), strict=True))
     held = {sign: getattr(model, sign), "initial": model.initial, "terminal": ends, **names}
     for name, value in asked.items():
         if value == GIVEN and name not in held:

@@ -8,6 +8,7 @@ cannot change it, whatever the radius: the fewer the data, the safer an action l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +44,8 @@ def thin_finding(cells: CountCells, open_pairs: BoolArray) -> list[Finding]:
         always = f", and {'' if often[k] == 1 else 'always '}led to {cells.states[led[k]]!r}"
         what = f"{cells.quoted(k)}: seen {times(often[k])}{always if single[k] else ''}"
         places.append(Place(what))
-    cure = f"look at them; `min_count={FEW}` makes pairs seen fewer times unavailable"
+    them = "it" if pairs.size == 1 else "them"
+    cure = f"look at {them}; `min_count={FEW}` makes pairs seen fewer times unavailable"
     if fixed.size:
         sizes = _joined([f"{n:g}" for n in np.sort(often[fixed]).tolist()])
         rows = "this row" if fixed.size == 1 else f"these {fixed.size} rows"
@@ -257,7 +259,8 @@ def _kernels(samples: Samples, settings: Settings) -> list[str]:
             "state": "seen from the state, under any action",
             "all": "there is",
         }[settings.prior_on]
-        notes.append(f"prior: {settings.prior:g} pseudo-counts for each next state {where}")
+        counts = f"pseudo-count{'' if settings.prior == 1 else 's'}"
+        notes.append(f"prior: {settings.prior:g} {counts} for each next state {where}")
     rows = samples.rows
     if samples.grouped and rows is not None and rows.min() < rows.max():
         how = "weigh as much as they have data" if settings.weights == "rows" else "weigh the same"
@@ -268,15 +271,19 @@ def _kernels(samples: Samples, settings: Settings) -> list[str]:
     return notes
 
 
+def _spoken(rule: str) -> str:
+    return "an estimate is refused" if rule == "refuse" else rule
+
+
 def _rules(coverage: Coverage, settings: Settings, cells: CountCells) -> list[str]:
     texts = []
     marked = (coverage.never, coverage.part, coverage.rare, coverage.terminal)
     never, part, rare, ends = (int(flags.sum()) for flags in marked)
     if never:
-        texts.append(f"{_pairs_were(never)} never seen: {settings.unvisited}")
+        texts.append(f"{_pairs_were(never)} never seen: {_spoken(settings.unvisited)}")
     if part:
         rows = "row of a kernel lacks" if part == 1 else "rows of kernels lack"
-        text = f"{part:,} {rows} data that others have: {settings.partial_rule}"
+        text = f"{part:,} {rows} data that others have: {_spoken(settings.partial_rule)}"
         if settings.partial_rule == "pooled" and settings.weights == "equal":
             text += "; kernels weigh the same, so that their mean need not be the kernel of all "
             text += "rows together (weights counts makes it so)"
@@ -288,5 +295,9 @@ def _rules(coverage: Coverage, settings: Settings, cells: CountCells) -> list[st
         what = f"seen fewer than {settings.min_count:g} times, and so unavailable{which}"
         texts.append(f"{_pairs_were(rare)} {what}")
     if ends:
-        texts.append(f"{ends} terminal state{'s' if ends > 1 else ''}, where the process ends")
+        text = f"{count(ends, 'terminal state')}, where the process ends"
+        if isinstance(settings.terminal, Mapping):
+            values = (f"{name} {value:.12g}" for name, value in settings.terminal.items())
+            text += f" at a final value: {', '.join(values)}"
+        texts.append(text)
     return texts

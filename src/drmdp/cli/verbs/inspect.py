@@ -128,10 +128,9 @@ def _data(model: Model) -> dict[str, str]:
     if counts is None or not model.available.any():
         return {}
     available_counts = counts[model.available]
-    return {
-        "Data": f"{counts.sum():,.12g} transitions; those of an available pair are "
-        f"{available_counts.min():,.6g} to {available_counts.max():,.6g}"
-    }
+    low, high = (f"{n:,.6g}" for n in (available_counts.min(), available_counts.max()))
+    each = f"an available pair has {low if low == high else f'{low} to {high}'}"
+    return {"Data": f"{counts.sum():,.12g} transitions; {each}"}
 
 
 def _print_actions(model: Model, rounded: Rounded, near: ActionLosses, limit: float) -> None:

@@ -144,7 +144,8 @@ def guess(look: Look, dates: bool) -> Step:
 
 # ---------------------------------------------------------------------- gaps
 
-
+LONG = 10
+"""Gaps of more steps are told even where they end an episode: a time may be wrong."""
 KEEP = (
     "`duplicates='last'` keeps the last of them, 'first' the first, 'worst' that in the last "
     "of `states`"
@@ -160,6 +161,7 @@ def twice_findings(table: LogTable, rule: str) -> tuple[LogTable, list[Finding],
     """Rows of an episode at the same time: exact duplicates, dropped if so asked, and others."""
     same = (same_episode() & (pl.col("time") == previous("time"))).fill_null(False)
     others = [role for role in table.wanted if role not in ("episode", "time")]
+    others += [name for name in table.names if name.startswith("_text_")]
     exact = same & pl.all_horizontal(pl.col(role).eq_missing(previous(role)) for role in others)
     findings, dropped = [], 0
     for kind, hit in (("duplicate", exact), ("same time", same & ~exact)):
@@ -238,13 +240,19 @@ def distance_findings(
             "all the same, `gaps='fill'` counts it as so many steps"
         )
         findings.append(_apart(table, step, "gap", far, "gaps", cure))
+    long = often(ratio > LONG) if rule == "cut" else 0
+    if long:
+        cure = "if a time is wrong, mend it; otherwise the episode ends there and begins again"
+        findings.append(_apart(table, step, "long gap", long, "gaps", cure))
     return findings, far
 
 
 def _apart(table: LogTable, step: Step, kind: str, count: int, noun: str, cure: str) -> Finding:
     delta, clock = delta_of(table, step).cast(pl.Float64), clock_of(table, step.unit)
     ratio = delta / step.size
-    if kind == "fill":
+    if kind == "long gap":
+        hit = ratio > LONG
+    elif kind == "fill":
         hit = ~is_multiple(ratio) & same_episode()
     elif step.within:
         hit = ~one_step(table, step) & same_episode()
@@ -261,7 +269,7 @@ def _apart(table: LogTable, step: Step, kind: str, count: int, noun: str, cure: 
     if step.unit is None:
         cure = f"{_numbers([row[name] for row in first for name in ('_from', '_to')])}{cure}"
     kind = "grid" if kind == "fill" else kind
-    return Finding(kind, True, count, noun, table.places(places), cure)
+    return Finding(kind, kind != "long gap", count, noun, table.places(places), cure)
 
 
 def _numbers(ends: list[Any]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -94,16 +95,25 @@ def _decimal(reading: Reading, thousands: str | None) -> str:
     return reading.decimal or ("," if thousands == "." else ".")
 
 
-def units(cells: Iterable[str]) -> set[tuple[str, str]]:
-    """Texts before and after the numbers in cells."""
-    pairs = set()
+def units(cells: Iterable[str]) -> Counter[tuple[str, str]]:
+    """Texts before and after the numbers in cells, and how many cells have them."""
+    pairs: Counter[tuple[str, str]] = Counter()
     for cell in cells:
         match = NUMBER.search(cell)
         if match is not None:
             before = cell[: match.start()]
             sign = before[:1] if before[:1] in ("+", "-") else ""
-            pairs.add((before.removeprefix(sign).strip(), cell[match.end() :].strip()))
+            pairs[before.removeprefix(sign).strip(), cell[match.end() :].strip()] += 1
     return pairs
+
+
+def with_usual_unit(how: Writing, cells: Iterable[str]) -> Writing:
+    """The form with the unit that more than half of the cells have, if they have one."""
+    pairs = units(cells)
+    usual = max(pairs, key=pairs.__getitem__, default=("", ""))
+    if 2 * pairs[usual] > pairs.total() and all(map(is_unit, usual)):
+        return replace(how, before=usual[0], after=usual[1])
+    return how
 
 
 def is_unit(text: str) -> bool:
@@ -142,14 +152,16 @@ def ambiguity(text: Any, mark: str) -> dict[str, Any]:
 
 def cure(cells: list[str], reading: Reading) -> str:
     """A cure for cells of which not all could be read: one unit for all of them, or options, and
-    what each makes of a cell.
+    what each makes of a cell; cells without the usual unit are told elsewhere.
     """
+    said = with_usual_unit(writing(reading), cells)
     pairs: list[Any] = sorted(units(cells))
-    if len(pairs) > 1:
-        names = (repr(before or after) if before or after else "none" for before, after in pairs)
+    if len(pairs) > 1 and not said.unit:
+        names = (f"with {x or y!r}" if x or y else "without a unit" for x, y in pairs)
         listed = " and ".join(islice(names, 3))
-        return f"all cells need the same unit, or none; there are {listed}"
-    cells, said = bare(cells), writing(reading)
+        return f"all cells need the same unit, or none; there are cells {listed}"
+    usual = (said.before, said.after)
+    cells = bare(cell for cell in cells if not said.unit or usual in units([cell]))
     odd = next((cell for cell in cells if not said.fits([cell])), None)
     if odd is None:
         return ""

@@ -23,6 +23,8 @@ it is nearer.
 Two rows of an episode at the same time are *exact duplicates* if they agree in every column used;
 these may be dropped. If they differ, their order is unknown, unless one of them is kept: of the
 rows of an episode that lie in the same step, the first, the last, or the one in the worst state.
+
+A row that follows one in a terminal state is refused, or begins a new episode (`after_terminal`).
 """
 
 from __future__ import annotations
@@ -36,7 +38,14 @@ from drmdp.core.validation import Names
 from drmdp.errors import InputError
 from drmdp.estimation.log import neighbours
 from drmdp.estimation.log.findings import Finding
-from drmdp.estimation.log.neighbours import Look, delta_of, look_at, one_step, same_episode
+from drmdp.estimation.log.neighbours import (
+    Look,
+    delta_of,
+    look_at,
+    one_step,
+    previous,
+    same_episode,
+)
 from drmdp.estimation.log.source import pl
 from drmdp.estimation.log.table import NUMBERS, LogTable
 from drmdp.estimation.log.times import CALENDAR, DAYS, GAP, MOST, NEAR, UNEVEN, Step, parse_step
@@ -44,6 +53,7 @@ from drmdp.estimation.log.times import CALENDAR, DAYS, GAP, MOST, NEAR, UNEVEN, 
 GAPS = ("refuse", "cut", "bridge", "fill")
 KEPT = ("first", "last", "worst")
 DUPLICATES = ("refuse", "drop", *KEPT)
+AFTER = ("refuse", "new")
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,7 @@ class Ordering:
     time_format: str | Sequence[str] | None = None
     within: Any = None
     zone: str | None = None
+    after_terminal: str = "refuse"
 
     @property
     def is_continuous(self) -> bool:
@@ -113,7 +124,12 @@ def _sorted(table: LogTable, stable: bool) -> LogTable:
     """Rows by episode and time, in memory, with labels as short as they can be; `stable`: equal
     times as in the table.
     """
-    extra = {"_odd", "_clock", *(f"_bad_{role}" for role in NUMBERS)}
+    extra = {
+        "_odd",
+        "_clock",
+        "_ends",
+        *(f"_{kind}_{role}" for kind in ("bad", "text") for role in NUMBERS),
+    }
     kept = (name for name in table.names if name in extra)
     frame = table.frame.select("_row", *table.wanted, *kept)
     schema = frame.collect_schema()
@@ -145,11 +161,15 @@ def ordered(
             step = parse_step(ordering.step, dates, ordering.within)
     look = look_at(table, dates, step)
     if not look.in_order:
-        table = _sorted(table, ordering.duplicates in KEPT)
+        keeps = ordering.duplicates in KEPT or ordering.after_terminal == "new"
+        table = _sorted(table, keeps)
         look = look_at(table, dates, step)
     if ordering.spans and not table.tidy:
         table, changed = neighbours.unseen(table)
         findings += changed
+        look = look_at(table, dates, step)
+    if ordering.after_terminal == "new" and visits:
+        table = _begun_anew(table)
         look = look_at(table, dates, step)
     n = int(look.episodes["len"].sum())
     if not n:
@@ -204,6 +224,14 @@ def _joined(
         later["_advance"] = pl.col("stage").shift(-1) - pl.col("stage")
     frame = table.frame.with_columns(**later).filter(joined)
     return LogSurvey(Transitions(table, frame, look.episodes.height + gone), findings, facts)
+
+
+def _begun_anew(table: LogTable) -> LogTable:
+    """A new episode, such as "M07 (2)", wherever a row follows one in a terminal state."""
+    begins = (same_episode() & previous("_ends") & ~pl.col("_ends")).fill_null(False)
+    name, number = pl.col("episode").cast(pl.String), begins.cum_sum().over("episode") + 1
+    later = pl.when(number > 1).then(pl.format("{} ({})", name, number))
+    return table.with_columns(episode=later.otherwise(name))
 
 
 def whole_rows(table: LogTable) -> Any:

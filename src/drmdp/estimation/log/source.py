@@ -37,7 +37,7 @@ class Reading:
     sheet: str | None = None
     header_row: int | None = None
     fill_down: str | Collection[str] = ()
-    skip_rows_without: str | None = None
+    skip_rows_without: str | Collection[str] = ()
     ragged: bool = False  # cut lines with too many cells, instead of an error
 
 
@@ -108,21 +108,24 @@ def guarded(work: Any, name: str) -> Any:
     raise InputError(f"{name}: {what}")
 
 
+def as_names(names: str | Collection[str] | None) -> tuple[str, ...]:
+    """Names that may be one alone, or none."""
+    return (names,) if isinstance(names, str) else tuple(names or ())
+
+
 def used_columns(
     source: LazyTable, cells: Mapping[str, Any], names: Collection[str], reading: Reading
 ) -> tuple[Any, tuple[str, ...]]:
     """Expressions in some columns, and `_row`; cells are filled and rows skipped as `reading` says.
     Also what to tell of that.
     """
-    down = reading.fill_down
-    filled = (down,) if isinstance(down, str) else tuple(down)
+    filled, without = as_names(reading.fill_down), as_names(reading.skip_rows_without)
     for name in (name for name in filled if name not in names):
         known = f"is none of the columns used: {', '.join(map(repr, names))}"
         raise InputError(f"{source.name}: `fill_down`: {name!r} {known}")
-    without = reading.skip_rows_without
-    if without is not None and (without not in source.header or without in filled):
-        why = "is filled down" if without in filled else "is no column"
-        raise InputError(f"{source.name}: `skip_rows_without`: {without!r} {why}")
+    for name in (name for name in without if name not in source.header or name in filled):
+        why = "is filled down" if name in filled else "is no column"
+        raise InputError(f"{source.name}: `skip_rows_without`: {name!r} {why}")
     schema = guarded(source.frame.collect_schema, source.name)
 
     def has_content(name: str) -> Any:
@@ -131,17 +134,18 @@ def used_columns(
             return (column.str.strip_chars() != "").fill_null(False)
         return column.is_not_null()
 
-    keep = pl.lit(True) if without is None else has_content(without)
+    keep = pl.all_horizontal(pl.lit(True), *map(has_content, without))
     above = {name: pl.when(has_content(name) & keep).then(name).forward_fill() for name in filled}
     frame = source.frame.with_columns(**above, **{KEEP: keep}).select(_keep=pl.col(KEEP), **cells)
     frame = frame.with_row_index("_row")
     notes = [f"an empty cell of {name!r} means what stands above it" for name in filled]
-    if without is not None:
+    if without:
         gone = frame.filter(~pl.col("_keep"))
         n, first = source.collect(gone.select(pl.len()), gone.select("_row").head(1))
         lines = source.lines(first["_row"].to_list())
         where = f", the first in {source.word} {lines[0]}" if lines else ""
-        notes.append(f"rows without {without!r} are skipped: {n.item():,}{where}")
+        named = " or ".join(map(repr, without))
+        notes.append(f"rows without {named} are skipped: {n.item():,}{where}")
         frame = frame.filter("_keep")
     return frame.drop("_keep"), (*source.notes, *notes)
 

@@ -38,7 +38,8 @@ from drmdp.estimation.log.times import PERIODS
 from drmdp.ui.text import count, first_names
 
 LABELS = ("state", "action", "next_state", "episode", "unit")
-NUMBERS = ("cost", "reward", "weight", "stage")
+PRICES = ("cost", "reward")
+NUMBERS = (*PRICES, "weight", "stage")
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ class LogTable:
 
     It has the column `_row`, one per role, among them `unit` (what makes a kernel), and flags:
     `_bad_cost` where a cell is there but means nothing, `_blank_state` where there are blanks
-    around a label; `_was_state` are labels before they were renamed.
+    around a label; `_unit_cost` where it is a number without the unit that most cells have;
+    `_text_cost` are cells that are no number, and `_was_state` labels before they were renamed.
     """
 
     frame: Any
@@ -278,9 +280,7 @@ def _read_numbers(table: LogTable, role: str, text: Any, tidy: bool) -> tuple[Lo
     how, notes, findings = numbers.writing(table.reading), list(table.notes), list(table.findings)
     cells = first_cells(table, role)
     if not tidy:
-        units = numbers.units(cells)
-        if len(units) == 1 and all(map(numbers.is_unit, *units)):
-            how = replace(how, **dict(zip(("before", "after"), units.pop(), strict=True)))
+        how = numbers.with_usual_unit(how, cells)
         text = pl.when(~text.is_in(numbers.DASHES)).then(text)
     asked: dict[str, Any] = {}
     column = table.raw.select(text=cell_text(role, None, False))
@@ -299,6 +299,11 @@ def _read_numbers(table: LogTable, role: str, text: Any, tidy: bool) -> tuple[Lo
         notes.append(f"{name}: a dash is an empty cell, in {count(stats['dashes'], 'row')}")
     number = how.read(text)
     exprs = [number.alias(role), (number.is_null() & text.is_not_null()).alias(f"_bad_{role}")]
+    if not tidy:
+        exprs.append(pl.when(number.is_null()).then(text).alias(f"_text_{role}"))
+    if how.unit:
+        other = how.core(text).is_null() & text.str.contains("[0-9]")
+        exprs.append(other.alias(f"_unit_{role}"))
     return replace(table, notes=tuple(notes), findings=tuple(findings)), exprs
 
 
