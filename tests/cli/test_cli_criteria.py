@@ -395,3 +395,19 @@ def test_unknown_states_list_the_known(failing, run):
     for name in ("FAILED", "failled"):
         with pytest.raises(drmdp.InputError, match=r"'failed' \(did you mean 'failed'\?\)"):
             drmdp.reach(drmdp.read("m.npz"), drmdp.Wasserstein(0.1), name)
+
+
+def test_what_is_held_out_is_judged_by_the_criterion_that_was_asked_for(run):
+    """A sum of discounted costs beside an average chose the radius."""
+    asked = ["sweep", "machine.npz", "--radii", "0,0.1", "--criterion", "average", "--json"]
+    held = json.loads(run(*asked, "--folds", 2))["choice"]
+    judged = json.loads(run(*asked, "--held-out", "machine.npz"))["choice"]
+    assert np.allclose(held["mean"], judged["mean"], rtol=0.2)  # the same unit: a step
+    model, ball = drmdp.read("machine.npz"), drmdp.Wasserstein(0)
+    own = drmdp.radius.cross_validate(model, ball, [0, 0.1], 2, criterion="average")
+    assert np.allclose(own.samples, held["samples"])
+    for i in range(model.n_kernels):
+        alone = drmdp.Model(model.kernels[i : i + 1], costs=model.costs, discount=model.discount)
+        best = drmdp.solve(alone, ball, criterion="average")
+        assert own.samples[:, i].min() >= best.lower[0] - 1e-6
+        assert own.samples[:, i].max() <= model.costs.max()
