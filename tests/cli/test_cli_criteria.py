@@ -411,3 +411,10 @@ def test_what_is_held_out_is_judged_by_the_criterion_that_was_asked_for(run):
         best = drmdp.solve(alone, ball, criterion="average")
         assert own.samples[:, i].min() >= best.lower[0] - 1e-6
         assert own.samples[:, i].max() <= model.costs.max()
+
+
+def test_the_page_about_an_average_has_its_curve(run):
+    asked = ["solve", "machine.npz", "--criterion", "average", "--radius", 0.1]
+    run(*asked, "--report", "page.html", "--report-radii", 3)
+    with open("page.html", encoding="utf-8") as page:
+        assert "The price of robustness." in page.read()
