@@ -418,3 +418,21 @@ def test_the_page_about_an_average_has_its_curve(run):
     run(*asked, "--report", "page.html", "--report-radii", 3)
     with open("page.html", encoding="utf-8") as page:
         assert "The price of robustness." in page.read()
+
+
+def test_a_discount_is_changed_by_what_the_messages_say(run):
+    """It was named, and then refused."""
+    model = drmdp.read("walk.npz")
+    kernels, costs = model.kernels, model.costs
+    drmdp.write(drmdp.Model(kernels, costs=costs, discount=0.9, terminal=[2]), "ends.npz")
+    asked = ["solve", "ends.npz", "--radius", 0.1]
+    cure = "drmdp convert --discount"
+    assert cure in run(*asked, "--criterion", "total", code=2)
+    assert f"{cure} 1" in run(*asked, "--discount", 1, code=2)
+    assert "--discount 1" in run(*asked, "--criterion", "average", code=2)
+    for target in ("one.npz", "one.drmdp"):
+        assert "discount 1 in place of 0.9" in run("convert", "ends.npz", target, "--discount", 1)
+        found = json.loads(run("solve", target, "--radius", 0.1, "--json"))
+        same = drmdp.solve(model, drmdp.Wasserstein(0.1))
+        assert np.allclose(found["value"], same.value, rtol=1e-5)
+    assert "a number in [0, 1]" in run("convert", "ends.npz", "two.npz", "--discount", 2, code=2)
