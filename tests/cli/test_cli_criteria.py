@@ -436,3 +436,27 @@ def test_a_discount_is_changed_by_what_the_messages_say(run):
         same = drmdp.solve(model, drmdp.Wasserstein(0.1))
         assert np.allclose(found["value"], same.value, rtol=1e-5)
     assert "a number in [0, 1]" in run("convert", "ends.npz", "two.npz", "--discount", 2, code=2)
+
+
+def test_both_figures_and_the_time_until_the_end_are_told(run):
+    """The worst case alone was told, and of a total not how long it lasts."""
+    model = drmdp.read("walk.npz")
+    found = drmdp.solve(model, drmdp.Wasserstein(0.1))
+    mean = float(model.initial @ drmdp.policies.under(model, found.policy, [None])[0])
+    steps = float(model.initial @ found.time)
+    asked = ["solve", "walk.npz", "--radius", 0.1, "--report", "walk.html"]
+    text = " ".join(run(*asked).split())
+    assert f"{mean:.6g} cost until the end under the mean kernel" in text
+    assert f"at most about {steps:.4g} steps until the end, on average" in text
+    with open("walk.html", encoding="utf-8") as page:
+        assert f"At most about {steps:.4g} steps until the end, on average" in page.read()
+    text = " ".join(run("solve", "walk.npz", "--radius", 0).split())
+    assert "Mean" not in text
+    model, ball = drmdp.read("machine.npz"), drmdp.Wasserstein(0.1)
+    found = drmdp.solve(model, ball, criterion="average")
+    mean = drmdp.evaluate(model, drmdp.Wasserstein(0), found.policy, criterion="average").value[0]
+    asked = ["solve", "machine.npz", "--radius", 0.1, "--criterion", "average"]
+    text = " ".join(run(*asked).split())
+    told = float(text.split("Mean ")[1].split()[0])
+    assert told == pytest.approx(mean, rel=1e-4)
+    assert "steps until the end" not in text

@@ -186,11 +186,13 @@ def test_a_report_of_radii_from_counts_says_what_they_promise(run, folder):
     go: a pair that is not there has radius 0.
     """
     text = run("solve counted.npz --set counts --report counted.html").stdout
-    said = "radii from the counts: with probability 95 %, pair by pair, the worst case is no better"
-    assert said in " ".join(text.split())
+    said = "with probability 95 %, for each state and action by itself, the worst case is no better"
+    assert f"radii from the counts: {said}" in " ".join(text.split())
     page = (folder / "counted.html").read_text("utf-8")
     lead, rest = page.split("<h2>The policy</h2>")
-    assert said in lead
+    planned = lead[lead.index("Plan with") : lead.index("What it rests on")]
+    assert f"How sure: {said} than the truth, for later values that are fixed" in planned
+    assert "of all of them together this was measured, not proved" in planned
     assert said in rest
     assert ", by state and action" in lead
     assert "state by state" not in page

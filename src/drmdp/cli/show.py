@@ -32,6 +32,8 @@ ARRAYS = ("value", "lower", "upper", "policy")
 """What JSON documents hold of a solution."""
 ROWS = 12
 """States shown in a table."""
+SOON = 1_000_000
+"""Of models with no more probabilities the value under the mean kernel is told."""
 SOLVING = ("solving", "Ctrl-C stops early and keeps the best result so far.")
 
 
@@ -197,6 +199,27 @@ def print_summary(
         figures = {name: values.round(12) + 0.0 for name, values in figures.items()}
     first_states(model.states, model.actions, policy, figures, model.pair_counts)
     print_notes(notes)
+
+
+def besides(solution: Solution) -> dict[str, str]:
+    """What the policy does under the mean kernel, where that is soon known, and how long until it
+    ends.
+    """
+    from drmdp import policies
+    from drmdp.core.vectors import dot
+    from drmdp.criteria import posed
+
+    model, ambiguity = posed(solution.problem[0], solution.criterion), solution.problem[1]
+    lines, mean = {}, "mean over the start distribution"
+    if not ambiguity.certain and model.n_probabilities <= SOON:
+        value = dot(model.initial, policies.under(model, solution.policy, [None])[0])
+        what = worst(model, None, solution.criterion).split(" ", 1)[1]
+        lines["Mean"] = f"{digits(value)} {what} under the mean kernel, {mean}"
+    if solution.time is not None and math.isfinite(steps := dot(model.initial, solution.time)):
+        unit = "steps" if model.sojourn is None else "units of time"
+        said = "until the end, on average, whichever probabilities of the set are the true ones"
+        lines["Time"] = f"at most about {steps:.4g} {unit} {said}"
+    return lines
 
 
 def answered(result: Solution | HorizonSolution) -> dict[str, str]:

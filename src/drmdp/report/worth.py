@@ -64,6 +64,11 @@ class Worth:
         raise NotImplementedError
 
     @property
+    def lasts(self) -> float | None:
+        """A bound on the expected steps until the end, if it has one."""
+        return None
+
+    @property
     def spread(self) -> float | None:
         """Distance of the kernels from their mean, as the set measures it, if it does."""
         return None
@@ -140,7 +145,7 @@ class Worth:
 
 def paragraphs(subject: Worth) -> list[Paragraph]:
     """Its value, what that covers, its values under single kernels, and the data behind it."""
-    parts = (part(subject) for part in (_costs, _planned, _alone, _rests))
+    parts = (part(subject) for part in (_costs, _planned, _lasts, _alone, _rests))
     return [part for part in parts if part is not None]
 
 
@@ -176,9 +181,24 @@ def _planned(subject: Worth) -> Paragraph:
     text = f"No {covered} {worse}, even if they are chosen anew at every visit"
     text += ": computed with a proof."
     text += f" That means: {meaning}." if meaning else ""
+    if subject.ambiguity is not None and subject.ambiguity.promise:
+        sure = subject.ambiguity.promise.removeprefix("radii from the counts: ")
+        text += f" How sure: {sure}; and rows count as independent draws from one truth."
     text += " That is what may be hoped for, not planned with." if subject.helps else ""
     head = f"{'At best' if subject.helps else 'Plan with'} {first}"
     return Paragraph(head, f"({total}). {text}") if total else Paragraph(f"{head}.", text)
+
+
+def _lasts(subject: Worth) -> Paragraph | None:
+    """When it ends at the latest, on average, if that is bounded."""
+    steps = subject.lasts
+    if steps is None or not np.isfinite(steps):
+        return None
+    timed = getattr(subject.model, "sojourn", None) is not None
+    unit = "units of time" if timed else f"{_step(subject)}s"
+    text = f"At most about {amount(steps)} {unit} until the end, on average, whichever "
+    text += "probabilities of the set are the true ones."
+    return Paragraph("How long it lasts.", text)
 
 
 def _alone(subject: Worth) -> Paragraph | None:

@@ -74,6 +74,7 @@ def solve(asked: Any) -> int:
     def print_result(written: dict[str, str]) -> None:
         lines = show.outcome(solution) | written
         lines["Work"] += f", backend {solution.settings['backend']}"
+        lines |= show.besides(solution)
         figures = show.limits(model, solution)
         show.print_summary(model, ambiguity, lines, solution, figures, solution.notes)
 
