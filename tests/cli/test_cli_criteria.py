@@ -292,7 +292,7 @@ def test_where_reaching_ended_all_actions_are_alike(failing, capfd):
         ),
         (
             "--within 12 --minimise --avoid worn",
-            "the policy is to keep away from failed: it gets there before worn within 12 steps "
+            "the policy reaches failed, which is to be avoided, before worn within 12 steps "
             "with probability at most {}, whatever nature does",
         ),
         (

@@ -192,7 +192,7 @@ def region(subject: Subject) -> dict[str, str]:
             larger = "smaller level" if subject.size == "level" else "larger radius"
             words = f"a {larger} changes nothing, nature may do anything already"
             facts["unconstrained from"] = f"{span}{which}: {words}"
-        if subject.spread is not None:
+        if subject.spread is not None and subject.n_kernels > 1:
             words = f"the distance of the {subject.kernels}s from their mean, by the same rule"
             facts[f"{subject.kernels}s among themselves"] = f"{subject.spread:.3g}: {words}{which}"
     return facts

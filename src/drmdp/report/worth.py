@@ -133,7 +133,8 @@ class Worth:
     def centre(self) -> str:
         """The mean kernel in words."""
         if self.n_kernels == 1:
-            return f"the one {self.kernels} of the model"
+            law = isinstance(self.model, EventModel)
+            return "the law of the model" if law else "the probabilities of the model"
         return f"the {self.weighted}mean of the {self.n_kernels:,} {self.kernels}s"
 
     def amounts(self, total: float) -> tuple[str, str]:
@@ -158,6 +159,9 @@ def _costs(subject: Worth) -> Paragraph | None:
     first, total = subject.amounts(subject.mean)
     value = f"{first} ({total}{how})" if total else f"{first}{how}{',' if how else ''}"
     head = "How likely it is." if subject.likely else f"What it {subject.does}."
+    if subject.n_kernels == 1:
+        law = isinstance(subject.model, EventModel)
+        return Paragraph(head, f"{value} if {subject.centre} {'is' if law else 'are'} right.")
     return Paragraph(head, f"{value} if every {_step(subject)} is drawn from {subject.centre}.")
 
 
@@ -167,8 +171,8 @@ def _step(subject: Worth) -> str:
 
 def _planned(subject: Worth) -> Paragraph:
     if subject.certain:
-        makes = f"makes it {'earn' if subject.noun == 'reward' else 'cost'}"
-        what = f"this is what {subject.centre} {'makes of it' if subject.likely else makes}"
+        makes = f"it {'earns' if subject.noun == 'reward' else 'costs'} under"
+        what = f"this is what {'becomes of it under' if subject.likely else makes} {subject.centre}"
         text = f"({subject.ambiguity.size_words}): {what}, not a bound."
         return Paragraph("No doubt about the data was considered", text, "warn")
     first, total = subject.amounts(subject.worst)
@@ -269,7 +273,8 @@ def _rests(subject: Worth) -> Paragraph | None:
         if len(models) == 1:
             parts += _untried(subject.model)
     if subject.model.start is not None:
-        parts.append(f"All figures are means over the start: {subject.model.start}.")
+        start = subject.model.start
+        parts.append(f"All figures are for one process, on average over how it starts ({start}).")
     mark = "warn" if thin else ""
     return Paragraph("What it rests on.", " ".join(parts), mark) if parts else None
 
