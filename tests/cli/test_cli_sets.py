@@ -195,7 +195,15 @@ def test_a_report_of_radii_from_counts_says_what_they_promise(run, folder):
     assert "of all of them together this was measured, not proved" in planned
     assert said in rest
     assert ", by state and action" in lead
-    for private in ("one kernel", "that kernel", "mass moves", "burg", "rectangular", "start:"):
+    for private in (
+        "promise",
+        "one kernel",
+        "that kernel",
+        "mass moves",
+        "burg",
+        "rectangular",
+        "start:",
+    ):
         assert private not in lead.split('class="notes"')[0]
     assert "if the probabilities of the model are right" in lead
     assert "this set has a radius for each state and action." in rest

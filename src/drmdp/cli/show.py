@@ -205,7 +205,7 @@ def region(model: Model, ambiguity: AmbiguitySet, policy: Any) -> str:
     """A set in words, and the radii of what a policy (S, A) plays."""
     from drmdp.solution.results import SELDOM
 
-    told = ambiguity.about(model, model.policy(policy) >= SELDOM)
+    told = ambiguity.about(model, policy >= SELDOM)
     helps = ", cooperative nature" if ambiguity.nature == "cooperative" else ""
     return f"{told.size_words}, {ambiguity.words}".removeprefix(", ") + helps
 

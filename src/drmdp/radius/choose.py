@@ -137,9 +137,9 @@ def cross_validate(
     """Hold out the kernels of a model in turn; by default one at a time, else dealt at random into
     `folds`.
 
-    Tolerance, threads, progress, nature and criterion are those of `drmdp.solve`. When `max_seconds` are over,
-    the kernels of the folds that are done decide, and `status` says so; without a single one there
-    is no answer and an `InputError`. Ctrl-C is passed on.
+    Tolerance, threads, progress, nature and criterion are those of `drmdp.solve`. When
+    `max_seconds` are over, the kernels of the folds that are done decide, and `status` says so;
+    without a single one there is no answer and an `InputError`. Ctrl-C is passed on.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ which the planning figure may or may not cover. At radius 0 there is no planning
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -186,7 +187,7 @@ def _planned(subject: Worth) -> Paragraph:
     text += ": computed with a proof."
     text += f" That means: {meaning}." if meaning else ""
     if subject.ambiguity is not None and subject.ambiguity.promise:
-        sure = subject.ambiguity.promise.removeprefix("radii from the counts: ")
+        sure = re.sub(r"^radii from the counts: | \(promise '\w+'\)", "", subject.ambiguity.promise)
         text += f" How sure: {sure}; and rows count as independent draws from one truth."
     text += " That is what may be hoped for, not planned with." if subject.helps else ""
     head = f"{'At best' if subject.helps else 'Plan with'} {first}"
