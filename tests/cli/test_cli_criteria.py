@@ -292,7 +292,7 @@ def test_where_reaching_ended_all_actions_are_alike(failing, capfd):
         ),
         (
             "--within 12 --minimise --avoid worn",
-            "the policy is to keep away from failed: it gets there before worn within 12 steps "
+            "the policy reaches failed, which is to be avoided, before worn within 12 steps "
             "with probability at most {}, whatever nature does",
         ),
         (
@@ -395,3 +395,68 @@ def test_unknown_states_list_the_known(failing, run):
     for name in ("FAILED", "failled"):
         with pytest.raises(drmdp.InputError, match=r"'failed' \(did you mean 'failed'\?\)"):
             drmdp.reach(drmdp.read("m.npz"), drmdp.Wasserstein(0.1), name)
+
+
+def test_what_is_held_out_is_judged_by_the_criterion_that_was_asked_for(run):
+    """A sum of discounted costs beside an average chose the radius."""
+    asked = ["sweep", "machine.npz", "--radii", "0,0.1", "--criterion", "average", "--json"]
+    held = json.loads(run(*asked, "--folds", 2))["choice"]
+    judged = json.loads(run(*asked, "--held-out", "machine.npz"))["choice"]
+    assert np.allclose(held["mean"], judged["mean"], rtol=0.2)  # the same unit: a step
+    model, ball = drmdp.read("machine.npz"), drmdp.Wasserstein(0)
+    own = drmdp.radius.cross_validate(model, ball, [0, 0.1], 2, criterion="average")
+    assert np.allclose(own.samples, held["samples"])
+    for i in range(model.n_kernels):
+        alone = drmdp.Model(model.kernels[i : i + 1], costs=model.costs, discount=model.discount)
+        best = drmdp.solve(alone, ball, criterion="average")
+        assert own.samples[:, i].min() >= best.lower[0] - 1e-6
+        assert own.samples[:, i].max() <= model.costs.max()
+
+
+def test_the_page_about_an_average_has_its_curve(run):
+    asked = ["solve", "machine.npz", "--criterion", "average", "--radius", 0.1]
+    run(*asked, "--report", "page.html", "--report-radii", 3)
+    with open("page.html", encoding="utf-8") as page:
+        assert "The price of robustness." in page.read()
+
+
+def test_a_discount_is_changed_by_what_the_messages_say(run):
+    """It was named, and then refused."""
+    model = drmdp.read("walk.npz")
+    kernels, costs = model.kernels, model.costs
+    drmdp.write(drmdp.Model(kernels, costs=costs, discount=0.9, terminal=[2]), "ends.npz")
+    asked = ["solve", "ends.npz", "--radius", 0.1]
+    cure = "drmdp convert --discount"
+    assert cure in run(*asked, "--criterion", "total", code=2)
+    assert f"{cure} 1" in run(*asked, "--discount", 1, code=2)
+    assert "--discount 1" in run(*asked, "--criterion", "average", code=2)
+    for target in ("one.npz", "one.drmdp"):
+        assert "discount 1 in place of 0.9" in run("convert", "ends.npz", target, "--discount", 1)
+        found = json.loads(run("solve", target, "--radius", 0.1, "--json"))
+        same = drmdp.solve(model, drmdp.Wasserstein(0.1))
+        assert np.allclose(found["value"], same.value, rtol=1e-5)
+    assert "a number in [0, 1]" in run("convert", "ends.npz", "two.npz", "--discount", 2, code=2)
+
+
+def test_both_figures_and_the_time_until_the_end_are_told(run):
+    """The worst case alone was told, and of a total not how long it lasts."""
+    model = drmdp.read("walk.npz")
+    found = drmdp.solve(model, drmdp.Wasserstein(0.1))
+    mean = float(model.initial @ drmdp.policies.under(model, found.policy, [None])[0])
+    steps = float(model.initial @ found.time)
+    asked = ["solve", "walk.npz", "--radius", 0.1, "--report", "walk.html"]
+    text = " ".join(run(*asked).split())
+    assert f"{mean:.6g} cost until the end under the mean kernel" in text
+    assert f"at most about {steps:.4g} steps until the end, on average" in text
+    with open("walk.html", encoding="utf-8") as page:
+        assert f"At most about {steps:.4g} steps until the end, on average" in page.read()
+    text = " ".join(run("solve", "walk.npz", "--radius", 0).split())
+    assert "Mean" not in text
+    model, ball = drmdp.read("machine.npz"), drmdp.Wasserstein(0.1)
+    found = drmdp.solve(model, ball, criterion="average")
+    mean = drmdp.evaluate(model, drmdp.Wasserstein(0), found.policy, criterion="average").value[0]
+    asked = ["solve", "machine.npz", "--radius", 0.1, "--criterion", "average"]
+    text = " ".join(run(*asked).split())
+    told = float(text.split("Mean ")[1].split()[0])
+    assert told == pytest.approx(mean, rel=1e-4)
+    assert "steps until the end" not in text

@@ -484,3 +484,23 @@ def test_one_kernel_cannot_be_held_out(run, folder):
     assert "--folds: the model has one kernel with positive weight, nothing can be held out" in said
     assert "drmdp estimate --by parts, or --by COLUMN" in said
     assert "--set counts" in said
+
+
+def test_inspect_takes_no_plans_and_names_the_set_in_words(run, folder, tmp_path):
+    model = drmdp.read(folder / "machine.npz")
+    drmdp.finite_horizon(model, drmdp.Wasserstein(0.3), 3).save(tmp_path / "plan.npz")
+    plan = tmp_path / "plan.npz"
+    error = run("inspect", "machine.npz", plan, "--radius", 0.3, code=2).stderr
+    assert "inspect takes no plans over stages" in error
+    text = run("inspect", "machine.npz", "--radius", 0.3).stdout
+    assert "radius 0.3, metric l2" in " ".join(text.split())
+    assert "Wasserstein(" not in text
+
+
+def test_a_radius_beyond_which_nothing_changes_is_noted(run, folder):
+    model = drmdp.read(folder / "machine.npz")
+    limit = float(drmdp.Wasserstein(0).saturation(model).max())
+    said = f"nature is unconstrained from radius {limit:.4g} on"
+    assert said in " ".join(run("solve", "machine.npz", "--radius", 2 * limit).stdout.split())
+    text = run("solve", "machine.npz", "--radius", limit / 2).stdout
+    assert "unconstrained" not in text

@@ -368,3 +368,38 @@ def test_options_of_0_are_repeated(year):
     told = json.loads(run("redo", "by.npz", "--log", "13.csv", "-o", "next", "--json"))
     new = drmdp.solve(drmdp.read("next/by.npz"), drmdp.Wasserstein(0), tol=0.1)
     assert told["value"][1] == drmdp.read("next/by.npz").initial @ new.value
+
+
+def ending(path, log):
+    """The log until machines break for the first time."""
+    with open(log, newline="") as stream:
+        rows = list(csv.reader(stream))
+    broken = set()
+    with open(path, "w", newline="") as stream:
+        for row in rows:
+            if row[0] not in broken:
+                csv.writer(stream).writerow(row)
+            broken |= {row[0]} if row[2] == "broken" else set()
+
+
+def test_results_of_other_models_are_passed_over(year):
+    """One that was solved for an average, in the same folder as a model that ends."""
+    ending("first.csv", "12.csv")
+    ending("next.csv", "13.csv")
+    run("estimate", "first.csv", *OPTIONS, "--terminal", "broken", "--out", "ends.npz")
+    run("solve", "by.npz", "--radius", 0.1, "--criterion", "average", "--out", "average.npz")
+    run("solve", "by.npz", "--radius", 0.1, "--initial", "broken", "--out", "started.npz")
+    run("solve", "ends.npz", "--radius", 0.1, "--out", "rule.npz")
+    assert "Policy" in run("redo", "ends.npz", "--log", "next.csv")
+    for other in ("average.npz", "started.npz"):
+        told = run("redo", "ends.npz", "--log", "next.csv", "--result", other, code=2)
+        assert f"--result {other}: is of another model" in " ".join(told.split())
+
+
+def test_a_discount_that_was_changed_is_kept(year):
+    ending("first.csv", "12.csv")
+    run("estimate", "first.csv", *OPTIONS, "--terminal", "broken", "--out", "ends.npz")
+    run("convert", "ends.npz", "total.npz", "--discount", 1)
+    run("solve", "total.npz", "--radius", 0.1, "--out", "rule.npz")
+    run("redo", "total.npz", "--log", "first.csv", "--out", "next")
+    assert drmdp.read("next/total.npz").discount == 1

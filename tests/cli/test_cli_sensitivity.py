@@ -154,3 +154,17 @@ def test_one_kernel_is_compared_with_nothing(run, folder):
     assert "the model has one kernel: there is nothing to compare, and EVPI says nothing" in text
     assert any("one kernel" in note for note in drmdp.sensitivity(one).notes)
     assert not any("one kernel" in note for note in found().notes)
+
+
+def test_what_few_kernels_and_few_policies_say_is_explained(run):
+    """No four kernels have 90 % of them; and choosing among a few policies gains from more."""
+    text = " ".join(run("model.npz", "robust.npz", "today.csv").split())
+    assert "under all 4 kernels, worst" in text
+    assert "90 %" not in text
+    more = "; that is more, for without knowing they do worse than others would"
+    judged = drmdp.sensitivity(drmdp.read("model.npz"), {"run": [0] * 3, "repair": [1] * 3})
+    assert judged.evpi_given > judged.evpi
+    assert judged.facts()["Of these"].endswith(more)
+    judged = drmdp.sensitivity(drmdp.read("model.npz"), {"one": [0, 0, 1], "two": [1, 1, 0]})
+    assert judged.evpi_given <= judged.evpi
+    assert more not in judged.facts()["Of these"]

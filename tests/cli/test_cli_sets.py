@@ -177,7 +177,7 @@ def test_a_report_of_radii_by_pair_has_no_curve(run, folder):
     run("solve counted.npz --set counts --report counted.html")
     page = (folder / "counted.html").read_text("utf-8")
     assert "--report-radii" not in page
-    assert "Nothing was compared" in page
+    assert "Nothing was compared: this set has" in page
 
 
 @pytest.mark.usefixtures("sketched")
@@ -186,13 +186,28 @@ def test_a_report_of_radii_from_counts_says_what_they_promise(run, folder):
     go: a pair that is not there has radius 0.
     """
     text = run("solve counted.npz --set counts --report counted.html").stdout
-    said = "radii from the counts: with probability 95 %, pair by pair, the worst case is no better"
-    assert said in " ".join(text.split())
+    said = "with probability 95 %, for each state and action by itself, the worst case is no better"
+    assert f"radii from the counts: {said}" in " ".join(text.split())
     page = (folder / "counted.html").read_text("utf-8")
     lead, rest = page.split("<h2>The policy</h2>")
-    assert said in lead
+    planned = lead[lead.index("Plan with") : lead.index("What it rests on")]
+    assert f"How sure: {said} than the truth, for later values that are fixed" in planned
+    assert "of all of them together this was measured, not proved" in planned
     assert said in rest
     assert ", by state and action" in lead
+    for private in (
+        "promise",
+        "one kernel",
+        "that kernel",
+        "mass moves",
+        "burg",
+        "rectangular",
+        "start:",
+    ):
+        assert private not in lead.split('class="notes"')[0]
+    assert "if the probabilities of the model are right" in lead
+    assert "this set has a radius for each state and action." in rest
+    assert "kernels among themselves" not in rest
     assert "state by state" not in page
     assert "within 0 to" not in lead
     assert "radius 0 to" not in lead

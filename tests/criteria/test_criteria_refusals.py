@@ -33,7 +33,7 @@ def swap():
 ROWS = {
     "no terminal state": (
         lambda: drmdp.solve(model(terminal=None), BALL),
-        "discount: 1 needs terminal states; say where the process ends, terminal=…, or solve with criterion='average'",
+        "discount: 1 needs terminal states; say where the process ends (`terminal`), or solve with criterion='average'",
     ),
     "discount above 1": (
         lambda: model(discount=1.5),
@@ -45,7 +45,7 @@ ROWS = {
     ),
     "average of what ends": (
         lambda: drmdp.solve(model(), BALL, criterion="average"),
-        "criterion: the average cost of a process that ends is 0; drop terminal=, or solve the total cost (discount=1)",
+        "criterion: the average cost of a process that ends is 0; solve the total cost, with discount=1, or leave out its terminal states",
     ),
     "no way to an end": (
         lambda: drmdp.solve(lost(), BALL),

@@ -111,12 +111,12 @@ def test_what_a_total_cost_does_not_go_with():
         (
             endless,
             {},
-            "discount: 1 needs terminal states; say where the process ends, terminal=…, or solve with criterion='average'",
+            "discount: 1 needs terminal states; say where the process ends (`terminal`), or solve with criterion='average'",
         ),
         (
             model,
             {"criterion": "average"},
-            "the average cost of a process that ends is 0; drop terminal=, or solve the total cost",
+            "the average cost of a process that ends is 0; solve the total cost, with discount=1",
         ),
         (
             model,

@@ -548,7 +548,8 @@ def test_kernels_that_share_data_are_no_counts():
     groups = drmdp.estimate(LOG, by="place", **given)
     assert (radius.from_counts(groups, BURG) > radius.from_counts(plain, BURG)).all()
     with pytest.raises(
-        InputError, match=r"method='value' is about one kernel .* has 2: estimate without `by`"
+        InputError,
+        match=r"method='value' is about one kernel .* has 2: estimate one kernel of all data",
     ):
         radius.from_counts(groups, BURG, method="value")
 

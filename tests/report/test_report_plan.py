@@ -116,7 +116,7 @@ def test_a_page_of_a_plan_says_what_it_is_worth_and_against_what(tmp_path, kind)
     plan.report(tmp_path / "same.html", baseline=[plan.to_dict(t) for t in range(6)])
     assert "Current practice is the same plan." in (tmp_path / "same.html").read_text("utf-8")
     assert "against it this plan saves" in lead or "against it this plan earns" in lead
-    assert "at every stage around 2 kernels: radius 0.2, " in text
+    assert "at every stage around 2 kernels: radius 0.2. " in text
 
 
 @pytest.mark.usefixtures("sketched")

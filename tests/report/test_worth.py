@@ -76,7 +76,7 @@ def test_every_figure_is_what_other_means_find(kind, radius):
     )
     first = parts[f"Plan with {euro(0.05 * worst)} a step"].text
     assert first.startswith(
-        f"({euro(worst)} in all). No kernels within {radius:g} of those 4, on average (of order 2), have a mean that makes it "
+        f"({euro(worst)} in all). No kernels within {radius:g} of those 4, in the root mean square, have a mean that makes it "
     )
     assert ("makes it dearer, even if" in first) == (kind == "costs")
     assert "computed with a proof" in first
@@ -132,7 +132,7 @@ def test_at_radius_0_nothing_is_called_a_bound(ambiguity):
     part = parts["No doubt about the data was considered"]
     assert part == (
         "No doubt about the data was considered",
-        f"({size}): this is what the mean of the 4 kernels makes it cost, not a bound.",
+        f"({size}): this is what it costs under the mean of the 4 kernels, not a bound.",
         "warn",
     )
     assert (
@@ -152,13 +152,10 @@ def test_one_kernel_has_no_single_ones():
     for radius in (0, 0.1):
         parts, solution = told(machines(n=1), drmdp.Wasserstein(radius))
         assert len(parts) == 2
-        assert (
-            "if every step is drawn from the one kernel of the model."
-            in parts["What it costs."].text
-        )
+        assert "if the probabilities of the model are right." in parts["What it costs."].text
         assert solution.notes == ()
     assert any(
-        "No probabilities within 0.1 of that kernel make it dearer" in part.text
+        "No probabilities within 0.1 of these make it dearer" in part.text
         for part in parts.values()
     )
 
@@ -315,14 +312,10 @@ def test_what_a_radius_allows_is_true_of_nature():
         ),
     ):
         assert ambiguity.meaning.startswith(most)
-        assert ambiguity.meaning.endswith(
-            "mass moves only to next states that some kernel has seen"
-        )
+        assert ambiguity.meaning.endswith("probability moves only to next states that were seen")
         moved = apart(np.asarray(drmdp.solve(model, ambiguity).kernel) - mean)
         assert 0.2 < moved < 1 + 1e-9, ambiguity
-    assert (
-        drmdp.Divergence(0.1).meaning == "mass moves only to next states that some kernel has seen"
-    )
+    assert drmdp.Divergence(0.1).meaning == "probability moves only to next states that were seen"
     assert (
         drmdp.Wasserstein(3.0, "l1").size_meaning
         == drmdp.Wasserstein([0.1, 0.2, 0.3]).size_meaning
@@ -336,9 +329,9 @@ def test_what_a_radius_allows_is_true_of_nature():
     ("ambiguity", "n", "words"),
     [
         (drmdp.Wasserstein(0.02, "l1"), 20, "probabilities within 0.02 of that mean make"),
-        (drmdp.Wasserstein(0.02), 1, "probabilities within 0.02 of that kernel make"),
-        (drmdp.Wasserstein(0.0738849), 1, "probabilities within 0.0738 of that kernel make"),
-        (drmdp.Wasserstein(0.29), 1, "probabilities within 0.29 of that kernel make"),
+        (drmdp.Wasserstein(0.02), 1, "probabilities within 0.02 of these make"),
+        (drmdp.Wasserstein(0.0738849), 1, "probabilities within 0.0738 of these make"),
+        (drmdp.Wasserstein(0.29), 1, "probabilities within 0.29 of these make"),
         (
             drmdp.Wasserstein(0.02, "linf"),
             20,

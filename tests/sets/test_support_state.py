@@ -81,8 +81,7 @@ def test_it_is_what_was_seen_from_the_state_under_any_available_action():
     assert (observed.sum(axis=2) < reach.sum(axis=1)[:, None])[model.available].any()
     assert not reach[~model.terminal].all()
     assert (
-        ambiguity.reach
-        == "only to next states that some kernel has seen in the same state, under any action"
+        ambiguity.reach == "only to next states that were seen in the same state, under any action"
     )
 
 

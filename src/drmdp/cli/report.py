@@ -90,6 +90,7 @@ def write(
         far = float(ambiguity.saturation(model).max())
         top = min(2 * float(ambiguity.radius), far) or far
         limits: Any = {"top": top if 0 < top < math.inf else None, "max_seconds": seconds}
+        limits["criterion"] = solution.criterion
         sizes: Any = n
         if ambiguity.size_name == "level":
             sizes = _levels(ambiguity.radius, far, n)

@@ -32,6 +32,8 @@ ARRAYS = ("value", "lower", "upper", "policy")
 """What JSON documents hold of a solution."""
 ROWS = 12
 """States shown in a table."""
+SOON = 1_000_000
+"""Of models with no more probabilities the value under the mean kernel is told."""
 SOLVING = ("solving", "Ctrl-C stops early and keeps the best result so far.")
 
 
@@ -180,23 +182,65 @@ def print_summary(
     """Print what was asked, how it ended, the first states, and what there is to say; `policy` is
     what was judged where the result holds none.
     """
-    from drmdp.solution.results import SELDOM
-
     policy = result.policy if policy is None else policy
-    told = ambiguity.about(model, policy >= SELDOM)
-    helps = ", cooperative nature" if ambiguity.nature == "cooperative" else ""
-    region = f"{told.size_words}, {ambiguity.words}".removeprefix(", ") + helps
     what = worst(model, ambiguity.nature, result.criterion)
     what = f"{what.split(' ', 1)[1]} under the mean kernel" if ambiguity.certain else what
     figure = digits(float(model.initial @ result.value), result.criterion)
     mean = f"{figure} {what}, mean over the start distribution"
     mean += f" ({model.start})" if model.start else ""
-    about = {"Problem": problem(model), "Set": region, **lines, "Value": mean}
+    about = {
+        "Problem": problem(model),
+        "Set": region(model, ambiguity, policy),
+        **lines,
+        "Value": mean,
+    }
     print_lines(about)
     if result.criterion == "reach":
         figures = {name: values.round(12) + 0.0 for name, values in figures.items()}
     first_states(model.states, model.actions, policy, figures, model.pair_counts)
     print_notes(notes)
+
+
+def region(model: Model, ambiguity: AmbiguitySet, policy: Any) -> str:
+    """A set in words, and the radii of what a policy (S, A) plays."""
+    from drmdp.solution.results import SELDOM
+
+    told = ambiguity.about(model, policy >= SELDOM)
+    helps = ", cooperative nature" if ambiguity.nature == "cooperative" else ""
+    return f"{told.size_words}, {ambiguity.words}".removeprefix(", ") + helps
+
+
+def unconstrained(model: Model, ambiguity: AmbiguitySet) -> list[str]:
+    """A note where a smaller radius does the same, if that is soon known."""
+    one = (
+        ambiguity.sized and ambiguity.size_name == "radius" and isinstance(ambiguity.radius, float)
+    )
+    if not one or model.n_probabilities > SOON:
+        return []
+    limit = float(ambiguity.saturation(model).max())
+    said = f"nature is unconstrained from radius {limit:.4g} on: a larger one changes nothing"
+    return [said] if ambiguity.radius > limit * (1 + 1e-9) else []
+
+
+def besides(solution: Solution) -> dict[str, str]:
+    """What the policy does under the mean kernel, where that is soon known, and how long until it
+    ends.
+    """
+    from drmdp import policies
+    from drmdp.core.vectors import dot
+    from drmdp.criteria import posed
+
+    model, ambiguity = posed(solution.problem[0], solution.criterion), solution.problem[1]
+    lines, mean = {}, "mean over the start distribution"
+    if not ambiguity.certain and model.n_probabilities <= SOON:
+        value = dot(model.initial, policies.under(model, solution.policy, [None])[0])
+        what = worst(model, None, solution.criterion).split(" ", 1)[1]
+        lines["Mean"] = f"{digits(value)} {what} under the mean kernel, {mean}"
+    if solution.time is not None and math.isfinite(steps := dot(model.initial, solution.time)):
+        unit = "steps" if model.sojourn is None else "units of time"
+        said = "until the end, on average, whichever probabilities of the set are the true ones"
+        lines["Time"] = f"at most about {steps:.4g} {unit} {said}"
+    return lines
 
 
 def answered(result: Solution | HorizonSolution) -> dict[str, str]:

@@ -29,11 +29,11 @@ def block(n_states: int) -> int:
 
 
 def block_sums(a: Array, b: Array, length: int) -> list[float]:
-    """Sums of a·b over blocks of `length`, the last one shorter."""
-    if length == 1:
-        return (a * b).tolist()  # type: ignore[no-any-return]
+    """Sums of a·b over blocks of `length`, the last one shorter; 0 of a times ±∞ of b is 0."""
     out = np.empty(-(-a.size // length))
     _native.fill_block_sums(a, b, length, out)
+    if np.isnan(out).any():
+        _native.fill_block_sums(a, np.where((a == 0) & np.isinf(b), 0.0, b), length, out)
     return out.tolist()
 
 

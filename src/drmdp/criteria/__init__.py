@@ -53,7 +53,7 @@ def posed(model: Model, name: str | None) -> Model:
     name = named(model, name)
     if name == "average":
         if model.terminal.any():
-            cure = "drop terminal=, or solve the total cost (discount=1)"
+            cure = "solve the total cost, with discount=1, or leave out its terminal states"
             raise InputError(f"criterion: the average cost of a process that ends is 0; {cure}")
         if model.discount == 1 and model.discounts is None:
             return model
@@ -65,9 +65,10 @@ def posed(model: Model, name: str | None) -> Model:
     needed = {"discounted": "a discount below 1", "total": "the discount 1"}[name]
     if (name == "total") != (model.discount == 1):
         given = f"and that of the model is {model.discount:g}"
-        raise InputError(f"criterion: {name!r} needs {needed}, {given}")
+        cure = "drmdp convert --discount gives a file another"
+        raise InputError(f"criterion: {name!r} needs {needed}, {given}; {cure}")
     if name == "total" and not model.terminal.any():
-        cure = "say where the process ends, terminal=…, or solve with criterion='average'"
+        cure = "say where the process ends (`terminal`), or solve with criterion='average'"
         raise InputError(f"discount: 1 needs terminal states; {cure}")
     return model
 

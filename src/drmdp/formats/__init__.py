@@ -314,6 +314,11 @@ def labels(path: AnyPath, n_states: int) -> dict[str, BoolArray]:
         return {} if reader is None else dict(reader(Path(path), n_states))
 
 
+def holds_discount(path: AnyPath, format: str | None = None) -> bool:
+    """Whether the format always has a discount, so that `read` takes none."""
+    return _choose(path, format) in (npz, directory)
+
+
 def holds_intervals(path: AnyPath, format: str | None = None) -> bool:
     """Whether the format has an interval for each probability."""
     return hasattr(_choose(path, format), "bounded")

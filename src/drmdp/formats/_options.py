@@ -34,5 +34,6 @@ class ReadOptions:
         """Refuse settings that a format has no use for."""
         for name in names:
             if getattr(self, name) != getattr(ReadOptions(), name):
-                reason = ", which holds a discount" if name == "discount" else ""
+                cure = f"drmdp convert --discount {self.discount} writes it with another"
+                reason = f", which holds a discount; {cure}" if name == "discount" else ""
                 raise InputError(f"`{name}` is not for this format{reason}")

@@ -236,8 +236,10 @@ class Sensitivity:
         for p, (low, high) in enumerate(self.quantiles((0.05, 0.95))):
             worst = self.values[p, i := self.worst[p]]
             where = f"{'' if noun == 'draw' else 'kernel '}{self.kernel_names[i]}"
-            line = f"{amount(self.mean[p])} on average, {amount(low)} … {amount(high)} under 90 % "
-            line += f"of the {noun}s, worst {amount(worst)} ({where})"
+            used = self.values[p, self.weights > 0]
+            which = "90 % of the" if used.min() < low or high < used.max() else f"all {used.size:,}"
+            line = f"{amount(self.mean[p])} on average, {amount(low)} … {amount(high)} under "
+            line += f"{which} {noun}s, worst {amount(worst)} ({where})"
             line += f"; on average {amount(self.mean_regret[p])} worse than the optimum"
             line += f"; best of these under {self.acceptability[p]:.1%}" if several else ""
             lines[self.names[p]] = line
@@ -252,7 +254,8 @@ class Sensitivity:
         if several:
             label = "" if self.labels is None else f", knowing its label {amount(self.evppi)}"
             worth = f"{known} {amount(self.evpi_given)} to whoever chooses among these policies"
-            lines["Of these"] = worth + label
+            more = "; that is more, for without knowing they do worse than others would"
+            lines["Of these"] = worth + (more if self.evpi_given > self.evpi else "") + label
         return lines
 
     def __repr__(self) -> str:

@@ -28,6 +28,7 @@ from drmdp._typing import Array, ArrayLike
 from drmdp.core.random import Seed, generator
 from drmdp.core.tolerance import RTOL
 from drmdp.core.validation import integer, limits
+from drmdp.criteria import posed
 from drmdp.errors import InputError, Notice, shown
 from drmdp.model import Model, changed
 from drmdp.policies import fixed_kernel as fixed
@@ -112,7 +113,7 @@ def choose(radius_path: RadiusPath, held_out: ArrayLike, by: str | float = "mean
         What decides.
     """
     check_path(radius_path, "radius_path")
-    by = criterion(by)
+    by = judged_by(by)
     samples = _samples(radius_path, fixed.matrices_of(radius_path.model, held_out, "held_out"))
     return Choice(radius_path.radii, radius_path.fractions, samples, radius_path.model.maximise, by)
 
@@ -131,13 +132,14 @@ def cross_validate(
     max_seconds: float | None = None,
     progress: bool | None = None,
     nature: str = "adversarial",
+    criterion: str | None = None,
 ) -> Choice:
     """Hold out the kernels of a model in turn; by default one at a time, else dealt at random into
     `folds`.
 
-    Tolerance, threads, progress and nature are those of `drmdp.solve`. When `max_seconds` are over,
-    the kernels of the folds that are done decide, and `status` says so; without a single one there
-    is no answer and an `InputError`. Ctrl-C is passed on.
+    Tolerance, threads, progress, nature and criterion are those of `drmdp.solve`. When
+    `max_seconds` are over, the kernels of the folds that are done decide, and `status` says so;
+    without a single one there is no answer and an `InputError`. Ctrl-C is passed on.
 
     Parameters
     ----------
@@ -157,7 +159,7 @@ def cross_validate(
         Of the deal.
     callback : callable, optional
         Called with each `PathPoint` when it is solved.
-    threads, progress, nature : optional
+    threads, progress, nature, criterion : optional
         As for `drmdp.solve`.
     max_seconds : float, optional
         Stop after so many seconds, to within a solve.
@@ -165,14 +167,15 @@ def cross_validate(
     check_problem(model, ambiguity)
     limits(None, max_seconds, callback)
     deadline = clock.deadline(max_seconds)
+    model, by = posed(model, criterion), judged_by(by)
     used, n = folds_of(model, folds)
-    by = criterion(by)
     if borrowed := _borrowed(model, used):
         warnings.warn(borrowed, Notice, stacklevel=2)
     limit = float(ambiguity.saturation(model).max())
     grid = radii_of(radii)
     fold = generator(seed, "cross_validate").permutation(np.arange(used.size) % n)
     settings: Any = {"callback": callback, "threads": threads, "nature": nature}
+    settings["criterion"] = criterion
 
     def trace(part: Model, radii: Any) -> RadiusPath | None:
         rest = None if max_seconds is None else max(0.0, deadline - clock.now())
@@ -202,7 +205,7 @@ def cross_validate(
     return Choice(grid, fractions, samples[:, done], model.maximise, by, status)
 
 
-def criterion(by: Any) -> str | float:
+def judged_by(by: Any) -> str | float:
     """What decides, checked."""
     if isinstance(by, str) and by in ("mean", "worst"):
         return by

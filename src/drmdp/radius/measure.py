@@ -102,7 +102,8 @@ def measure_next(
 
     The radius of a pair is taken to shrink with its number of rows n like n^(−1/2), and that of a
     divergence like 1/n, from what it is. The gain is an estimate, to first order, for rows that
-    look like those there are: others change the kernel, too.
+    look like those there are: others change the kernel, too. It may be more than there is to gain;
+    the page about a solution solves again for the first of them.
 
     Parameters
     ----------

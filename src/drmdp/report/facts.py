@@ -13,6 +13,7 @@ from drmdp import policies
 from drmdp._typing import Array, IntArray
 from drmdp._version import __version__
 from drmdp.core.cached import cached_property
+from drmdp.core.vectors import dot
 from drmdp.model.events import EventModel
 from drmdp.plot._axes import kind
 from drmdp.plot.maps import places_of
@@ -82,6 +83,12 @@ class Subject(Worth):
     def singles(self) -> Singles | None:
         """The policy under each kernel alone, if that does not take too long."""
         return None if self.model is None else singles(self.model, self.policy, self.worst)
+
+    @property
+    def lasts(self) -> float | None:
+        """The certified bound on the expected steps, or time, from the start."""
+        time = self.solution.time
+        return None if time is None else dot(self.start, time)
 
     def rate(self, total: float) -> float | None:
         """(1 − λ) times a total: the same at every step for ever."""
@@ -185,7 +192,7 @@ def region(subject: Subject) -> dict[str, str]:
             larger = "smaller level" if subject.size == "level" else "larger radius"
             words = f"a {larger} changes nothing, nature may do anything already"
             facts["unconstrained from"] = f"{span}{which}: {words}"
-        if subject.spread is not None:
+        if subject.spread is not None and subject.n_kernels > 1:
             words = f"the distance of the {subject.kernels}s from their mean, by the same rule"
             facts[f"{subject.kernels}s among themselves"] = f"{subject.spread:.3g}: {words}{which}"
     return facts

@@ -130,12 +130,13 @@ def assumed(subject: Any, ambiguity: AmbiguitySet, when: str = "") -> str:
     """The same of a set around the kernels, if these are known; `when` is said of a plan."""
     around, model = "", subject.model
     if model is not None:
-        around = f" around {count(model.n_kernels, subject.kernels)}"
+        several = f"{model.n_kernels:,} {subject.kernels}s"
+        around = f" around {several if subject.n_kernels > 1 else subject.centre}"
         if not isinstance(model.kernel_names, range):
             around += f" ({first_names(spans(list(map(str, model.kernel_names))), 8)})"
-    size = f"{ambiguity.size_words}, " if ambiguity.sized else ""
-    over = f"over what the set allows{when}{around}"
-    return f"The {subject.side} case is {over}: {size}{ambiguity.words}."
+    size = f": {ambiguity.size_words}" if ambiguity.sized else ""
+    over = f"over what the set allows{when}{around}{size}"
+    return f"The {subject.side} case is {over}. The appendix describes the set."
 
 
 # ---------------------------------------------------------------------- along the radius

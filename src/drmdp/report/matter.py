@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ from drmdp.policies.kernel_sensitivity import sensitivity
 from drmdp.radius import measure_next
 from drmdp.report.facts import in_unit, table
 from drmdp.report.lead import alike
-from drmdp.report.rivals import LARGE, PRACTICE, SWEEPS
-from drmdp.report.worth import Worth
+from drmdp.report.rivals import LARGE, PRACTICE, SWEEPS, again
+from drmdp.report.worth import NONE, Worth
 from drmdp.solution import HorizonSolution
 from drmdp.solution.rows import in_words
 from drmdp.ui.text import amount, column
@@ -30,6 +31,8 @@ WORK = 2e10
 """Operations, a second or two: more are not spent on which kernel is true."""
 TOP, NAMED = 5, 3
 """Prices in the table, and states or pairs to measure that are named."""
+TRIED = 12
+"""So many are solved again with the radii of more rows."""
 
 
 def matter(
@@ -55,7 +58,7 @@ def matter(
     with suppress(InputError):
         _prices(subject, solution, texts)
     with suppress(InputError):
-        _measure(subject, solution, texts, pictures)
+        _measure(subject, solution, texts, pictures, size)
     return texts, pictures
 
 
@@ -108,45 +111,69 @@ def _kernels(subject: Worth, solution: Any, rivals: list[Any], texts: Any, pictu
 
 
 def _prices(subject: Worth, solution: Any, texts: Any) -> None:
-    """The highest prices of doubt as a table."""
+    """Where a hundredth more doubt costs most, as a table."""
     plan, what = isinstance(solution, HorizonSolution), subject.size
     price = solution.prices.sum(axis=0) if plan else solution.prices
     price, more = (-price, "fell") if what == "level" else (price, "grew")
-    order = np.argsort(-np.abs(price), axis=None, kind="stable")[:TOP]
-    place = np.unravel_index(order[price.ravel()[order] != 0], price.shape)
+    radii = np.where(price == 0, 0.0, subject.ambiguity.radii(subject.model))
+    with np.errstate(invalid="ignore"):
+        cost = np.where(radii == 0, 0.0, price * radii) / 100
+    order = np.argsort(-np.abs(cost), axis=None, kind="stable")[:TOP]
+    place = np.unravel_index(order[cost.ravel()[order] != 0], cost.shape)
     lists = zip((subject.model.states, subject.model.actions), place, strict=False)
     cells = [[str(known[k]) for k in at.tolist()] for known, at in lists]
-    numbers = (column(subject.ambiguity.radii(subject.model)[place]), column(price[place]))
-    cells += [[text.replace("inf", "∞") for text in row] for row in numbers]
+    cells += [column(radii[place]), column(cost[place])]
     where = ("state alone", "state and action alone")[price.ndim - 1] + ", at every stage," * plan
     case = f"{subject.side}-case {subject.noun}"
-    words = f"If the {what} of one {where} {more} a little, the {case} from the start would change "
-    words += f"by so much per unit of {what}, its price of doubt."
-    columns = [*("state", "action")[: price.ndim], what, in_unit("price of doubt", subject.unit)]
+    words = f"If the {what} of one {where} {more} by a hundredth of itself, the {case} from the "
+    words += "start would change by about so much."
+    header = f"change by 1 % {'less' if what == 'level' else 'more'} {what}"
+    columns = [*("state", "action")[: price.ndim], what, in_unit(header, subject.unit)]
     if place[0].size:
         listed = table(list(zip(columns, cells, strict=True)))
         texts["prices"] = listed | {"names": price.ndim, "words": words}
 
 
-def _measure(subject: Worth, solution: Any, texts: Any, pictures: Any) -> None:
-    """Where more rows would improve the worst case most."""
-    model, measurements = subject.model, measure_next(subject.model, subject.ambiguity, solution)
+def _measure(subject: Worth, solution: Any, texts: Any, pictures: Any, size: float) -> None:
+    """Where more rows would improve the worst case most: of the places that an estimate puts first,
+    solved again with the radii of more rows, if models of a `size` take no time.
+    """
+    model, ambiguity = subject.model, subject.ambiguity
+    measurements = measure_next(model, ambiguity, solution)
+    first, rows = measurements.order, measurements.rows
+    shrinks = "1/n" if ambiguity.degree == 2 else "1/√n"
+    solved = not subject.likely and len(first[:TRIED]) * size <= LARGE
+    if solved:
+        gains = np.where(np.isnan(measurements.gains), np.nan, 0.0)
+        for place in map(tuple, first[:TRIED].tolist()):
+            n, radii = measurements.counts[place], measurements.radii.copy()
+            radii[place] *= (n / (n + rows)) ** (ambiguity.degree / 2)
+            new = again(solution, model, ambiguity.with_radius(radii))
+            gain = new - subject.worst if subject.more else subject.worst - new
+            gains[place] = gain if gain > NONE * subject.scale else 0.0
+        measurements = replace(measurements, gains=gains)
     parts = []
     for s, *pair in measurements.order[:NAMED].tolist():
         state = model.states[s]
         name = f"{model.actions[pair[0]]} when {state}" if pair else f"state {state}"
-        gain, rows = measurements.gains[s, *pair], measurements.counts[s, *pair]
-        parts.append(f"{name}, by about {amount(gain, subject.unit)} ({in_words(rows)} so far)")
-    if parts:
-        shrinks = "1/n" if subject.ambiguity.degree == 2 else "1/√n"
-        case, n = f"{subject.side}-case {subject.noun}", measurements.rows
-        texts["measure"] = (
-            f"The {case} from the start would improve most with {n:,} "
-            f"more rows of one of these: {'; '.join(parts)}. That is an estimate: the radius is "
-            f"taken to shrink like {shrinks} with the number n of rows, and new rows to look like "
-            "those there are."
+        by = f"by {amount(measurements.gains[s, *pair], subject.unit)}, " if solved else ""
+        parts.append(f"{name} ({by}{in_words(measurements.counts[s, *pair])} so far)")
+    if not parts:
+        return
+    case = f"{subject.side}-case {subject.noun}"
+    text = f"The {case} from the start would improve most with {rows:,} more rows of one of these: "
+    text += f"{'; '.join(parts)}. "
+    taken = f"the radius is taken to shrink like {shrinks} with the number n of rows, and new "
+    taken += "rows to look like those there are."
+    if solved:
+        tried = (
+            f"Of the {TRIED} that an estimate puts first, each" if len(first) > TRIED else "Each"
         )
-        if np.isnan(measurements.gains).any():
-            texts["measure"] += " Of what was never tried nothing can be told."
+        text += f"{tried} was solved again with the smaller radius: {taken}"
         words = "What more rows would improve, by state and action"
         pictures["measure"] = (lambda ax: plot.measure_next(measurements, ax=ax), words)
+    else:
+        text += f"That order is an estimate: {taken}"
+    if np.isnan(measurements.gains).any():
+        text += " Of what was never tried nothing can be told."
+    texts["measure"] = text

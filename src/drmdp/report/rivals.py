@@ -82,6 +82,20 @@ def plan_rivals(plan: HorizonSolution, baseline: Any = None) -> list[Rival]:
     return judged
 
 
+def again(solution: Any, model: Model, ambiguity: AmbiguitySet) -> float:
+    """The certified value over another set, mean over the start: of the best policy or plan, or of
+    the plan that was given.
+    """
+    if isinstance(solution, HorizonSolution):
+        if not solution.optimal:
+            return _first(_evaluated(solution, solution.policy, ambiguity))
+        models = list(solution.natures.stages.models)
+        return _first(finite_horizon(models, ambiguity, final=solution.final, progress=False))
+    options: Any = {"rtol": solution.asked.rtol, "criterion": solution.criterion}
+    value = solve(model, ambiguity, start=solution, progress=False, **options).value
+    return float(model.initial @ value)
+
+
 def mean_of(plan: HorizonSolution, policy: Any) -> float | None:
     """Value of a policy under the mean kernels of a plan's stages, mean over the start; None if
     they are not known.

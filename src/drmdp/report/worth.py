@@ -8,6 +8,7 @@ which the planning figure may or may not cover. At radius 0 there is no planning
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -62,6 +63,11 @@ class Worth:
     def rate(self, total: float) -> float | None:
         """The same amount at every step that is worth as much as a total, if there is one."""
         raise NotImplementedError
+
+    @property
+    def lasts(self) -> float | None:
+        """A bound on the expected steps until the end, if it has one."""
+        return None
 
     @property
     def spread(self) -> float | None:
@@ -128,7 +134,8 @@ class Worth:
     def centre(self) -> str:
         """The mean kernel in words."""
         if self.n_kernels == 1:
-            return f"the one {self.kernels} of the model"
+            law = isinstance(self.model, EventModel)
+            return "the law of the model" if law else "the probabilities of the model"
         return f"the {self.weighted}mean of the {self.n_kernels:,} {self.kernels}s"
 
     def amounts(self, total: float) -> tuple[str, str]:
@@ -140,7 +147,7 @@ class Worth:
 
 def paragraphs(subject: Worth) -> list[Paragraph]:
     """Its value, what that covers, its values under single kernels, and the data behind it."""
-    parts = (part(subject) for part in (_costs, _planned, _alone, _rests))
+    parts = (part(subject) for part in (_costs, _planned, _lasts, _alone, _rests))
     return [part for part in parts if part is not None]
 
 
@@ -153,6 +160,9 @@ def _costs(subject: Worth) -> Paragraph | None:
     first, total = subject.amounts(subject.mean)
     value = f"{first} ({total}{how})" if total else f"{first}{how}{',' if how else ''}"
     head = "How likely it is." if subject.likely else f"What it {subject.does}."
+    if subject.n_kernels == 1:
+        law = isinstance(subject.model, EventModel)
+        return Paragraph(head, f"{value} if {subject.centre} {'is' if law else 'are'} right.")
     return Paragraph(head, f"{value} if every {_step(subject)} is drawn from {subject.centre}.")
 
 
@@ -162,8 +172,8 @@ def _step(subject: Worth) -> str:
 
 def _planned(subject: Worth) -> Paragraph:
     if subject.certain:
-        makes = f"makes it {'earn' if subject.noun == 'reward' else 'cost'}"
-        what = f"this is what {subject.centre} {'makes of it' if subject.likely else makes}"
+        makes = f"it {'earns' if subject.noun == 'reward' else 'costs'} under"
+        what = f"this is what {'becomes of it under' if subject.likely else makes} {subject.centre}"
         text = f"({subject.ambiguity.size_words}): {what}, not a bound."
         return Paragraph("No doubt about the data was considered", text, "warn")
     first, total = subject.amounts(subject.worst)
@@ -176,9 +186,24 @@ def _planned(subject: Worth) -> Paragraph:
     text = f"No {covered} {worse}, even if they are chosen anew at every visit"
     text += ": computed with a proof."
     text += f" That means: {meaning}." if meaning else ""
+    if subject.ambiguity is not None and subject.ambiguity.promise:
+        sure = re.sub(r"^radii from the counts: | \(promise '\w+'\)", "", subject.ambiguity.promise)
+        text += f" How sure: {sure}; and rows count as independent draws from one truth."
     text += " That is what may be hoped for, not planned with." if subject.helps else ""
     head = f"{'At best' if subject.helps else 'Plan with'} {first}"
     return Paragraph(head, f"({total}). {text}") if total else Paragraph(f"{head}.", text)
+
+
+def _lasts(subject: Worth) -> Paragraph | None:
+    """When it ends at the latest, on average, if that is bounded."""
+    steps = subject.lasts
+    if steps is None or not np.isfinite(steps):
+        return None
+    timed = getattr(subject.model, "sojourn", None) is not None
+    unit = "units of time" if timed else f"{_step(subject)}s"
+    text = f"At most about {amount(steps)} {unit} until the end, on average, whichever "
+    text += "probabilities of the set are the true ones."
+    return Paragraph("How long it lasts.", text)
 
 
 def _alone(subject: Worth) -> Paragraph | None:
@@ -249,7 +274,8 @@ def _rests(subject: Worth) -> Paragraph | None:
         if len(models) == 1:
             parts += _untried(subject.model)
     if subject.model.start is not None:
-        parts.append(f"All figures are means over the start: {subject.model.start}.")
+        start = subject.model.start
+        parts.append(f"All figures are for one process, on average over how it starts ({start}).")
     mark = "warn" if thin else ""
     return Paragraph("What it rests on.", " ".join(parts), mark) if parts else None
 

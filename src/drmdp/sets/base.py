@@ -79,9 +79,9 @@ class AmbiguitySet(ABC):
         events = self.moves == "events"
         if self.support == "all":
             return "to any event" if events else "to any state"
-        sources = "events that some law" if events else "next states that some kernel"
+        sources = "events" if events else "next states"
         where = " in the same state, under any action" if self.support == "state" else ""
-        return f"only to {sources} has seen{where}"
+        return f"only to {sources} that were seen{where}"
 
     def facing(self, nature: str) -> Self:
         """The same set in the hands of a nature that is "adversarial" or "cooperative"; a set that
@@ -413,13 +413,13 @@ class AmbiguitySet(ABC):
         """Subject and verb of a sentence on its worst case, around n kernels: "probabilities within
         0.02 of that mean make".
         """
-        centre = {0: "the data", 1: "that kernel"}.get(n, "that mean")
+        centre = {0: "the data", 1: "these"}.get(n, "that mean")
         return f"probabilities within {self.range_text} of {centre} make"
 
     @property
     def meaning(self) -> str:
         """What that allows, for readers who know no metrics."""
-        return "; ".join(filter(None, (self.size_meaning, f"mass moves {self.reach}")))
+        return "; ".join(filter(None, (self.size_meaning, f"probability moves {self.reach}")))
 
     @property
     def size_meaning(self) -> str:

@@ -95,7 +95,7 @@ def from_counts(
         check_whole(model.labels, kernels, model.available)
     elif kernels.n_kernels > 1:
         what = f"is about one kernel of all data, and the model has {kernels.n_kernels}"
-        raise InputError(f"method={method!r} {what}: estimate without `by`")
+        raise InputError(f"method={method!r} {what}: estimate one kernel of all data")
     n = kernels.sums().reshape(*model.available.shape, kernels.n_kernels)
     places = _places(model, ambiguity, name)
     if not ambiguity.by_pair:
@@ -202,8 +202,8 @@ def _tables(model: Model, ambiguity: AmbiguitySet, name: str) -> tuple[Kernels, 
     if wrong is not None:
         rule = "the row that the set is around is not the share of its counts"
         what = f"{model.labels.pair(wrong)}: {rule}"
-    cure = "estimate one kernel of all data, without `by`"
-    raise InputError(f"{what}: {cure}; for posterior draws take drmdp.radius.credible")
+    cure = "estimate one kernel of all data, not one for each group or draw"
+    raise InputError(f"{what}: {cure}; of posterior draws, drmdp.radius.credible has radii")
 
 
 def _off(model: Model, centres: list[Array], counts: Kernels, name: str) -> int | None:

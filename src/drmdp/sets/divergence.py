@@ -101,8 +101,9 @@ KINDS = {
 }
 """Every divergence by its name."""
 PROMISED = (
-    "radii from the counts: with probability {:.4g} %, pair by pair, the worst case is no better "
-    "than the truth for values that are fixed before (promise 'value')"
+    "radii from the counts: with probability {:.4g} %, for each state and action by itself, the "
+    "worst case is no better than the truth, for later values that are fixed before (promise "
+    "'value'); of all of them together this was measured, not proved"
 )
 UNKNOWN, NOTHING = 1e-290, 1e-280
 """Means of products below this may have underflowed: no row of the set that is known has more than

@@ -182,8 +182,9 @@ class Wasserstein(AmbiguitySet):
         """
         if n <= 1 or self.pair in (("l1", 1), ("transport", 1)):
             return super().covered(n)
-        power = "" if self.order == 1 else f" (of order {self.order:g})"
-        how = "each" if self.by_kernel else f"on average{power}"
+        means = {1.0: "on average", 2.0: "in the root mean square"}
+        mean = means.get(float(self.order), f"in the mean of order {self.order:g}")
+        how = "each" if self.by_kernel else mean
         return f"kernels within {self.range_text} of those {n:,}, {how}, have a mean that makes"
 
     @property

@@ -94,7 +94,7 @@ def check_ends(model: Model, ambiguity: AmbiguitySet) -> None:
     except Stranded as lost:
         names = _named(model, lost.args[0])
         no_end = f"discount: 1, but no {leads} from {names} to a terminal state"
-        cure = "name where else it ends, terminal=…, or solve with discount below 1"
+        cure = "name where else it ends (`terminal`), or solve with discount below 1"
         raise InputError(f"{no_end}; {cure}") from None
 
 

@@ -46,6 +46,8 @@ def inspect(asked: Any) -> int:
     other = solution = None
     if path is not None:
         policy = read_policy(path, model)
+        if not isinstance(policy, np.ndarray) or policy.ndim > 2:
+            raise InputError(f"{path}: inspect takes no plans over stages; drmdp evaluate does")
     else:
         solution = api.solve(model, ambiguity, **near_to)
         with stage("looking at single actions"):
@@ -102,7 +104,7 @@ def _print_inspected(
     lines = {
         "Problem": show.problem(model),
         **_data(model),
-        "Set": repr(ambiguity),
+        "Set": show.region(model, ambiguity, policy),
         "Worst case": f"{p0 @ values.worst.value:.6g} over the start distribution, gap "
         f"{values.worst.gap:.1e}",
         "Mean kernel": f"{p0 @ values.mean:.6g}",

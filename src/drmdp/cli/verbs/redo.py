@@ -128,16 +128,19 @@ def _result(path: str | None, beside: Path, models: list[Model]) -> Any:
         result = (kind or Solution).load(file)
         command = result.settings.get("command", {"options": {}})
         options = command["options"]
-        started = [starting(model, options.get("initial")) for model in models]
-        if kind is Solution:
-            started = [posed(started[0], options.get("criterion"))]
+        try:
+            started = [starting(model, options.get("initial")) for model in models]
+            if kind is Solution:
+                started = [posed(started[0], options.get("criterion"))]
+        except InputError:  # that start or criterion is not one of these models
+            started = []
         prints = {result.fingerprint} if kind is Solution else {*result.fingerprints}
         known = command.get("verb") in VERBS
         if prints == {model.fingerprint for model in started} and known:
             results[file.name] = result
             result.settings["path"] = str(file)
         elif path is not None:
-            why = "was not saved by `drmdp solve` or `drmdp horizon`: who knows how"
+            why = "was not saved by `drmdp solve` or `drmdp horizon`: it holds no command to repeat"
             if known:
                 why = "is of another model"
             raise InputError(f"--result {path}: {why}")

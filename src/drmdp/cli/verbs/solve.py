@@ -74,8 +74,10 @@ def solve(asked: Any) -> int:
     def print_result(written: dict[str, str]) -> None:
         lines = show.outcome(solution) | written
         lines["Work"] += f", backend {solution.settings['backend']}"
+        lines |= show.besides(solution)
         figures = show.limits(model, solution)
-        show.print_summary(model, ambiguity, lines, solution, figures, solution.notes)
+        notes = [*solution.notes, *show.unconstrained(model, ambiguity)]
+        show.print_summary(model, ambiguity, lines, solution, figures, notes)
 
     write_page = partial(page.write, asked, solution, model, ambiguity, practice)
     return finish(asked, solution, document, style, print_result, write_page)

@@ -79,13 +79,12 @@ def sweep(asked: Any) -> int:
     """
     from drmdp import formats, radius
     from drmdp.policies import fixed_kernel as fixed
-    from drmdp.radius.choose import criterion as judge
-    from drmdp.radius.choose import folds_of
+    from drmdp.radius.choose import folds_of, judged_by
     from drmdp.radius.path import CUT_SHORT
     from drmdp.ui import clock
 
     _fit_together(asked)
-    by = judge("mean" if asked.by is None else asked.by)
+    by = judged_by("mean" if asked.by is None else asked.by)
     judges = [] if asked.held_out is None else formats.files_of(asked.held_out)
     read = {"MODEL": formats.files_of(asked.model_path), "--held-out": judges}
     check_outputs({"--out": paths(asked.out)}, read)
@@ -120,7 +119,8 @@ def sweep(asked: Any) -> int:
                 choice = radius.choose(path, other, by)
             elif asked.folds is not None:
                 held = asked.folds, by, *near, asked.seed or 0
-                choice = radius.cross_validate(model, ambiguity, path.radii, *held, **limits())
+                how = {"criterion": asked.criterion, **limits()}
+                choice = radius.cross_validate(model, ambiguity, path.radii, *held, **how)
             if asked.critical:
                 changes = radius.critical(path, asked.precision, **limits())
     except KeyboardInterrupt:  # what is found already is printed

@@ -197,7 +197,7 @@ def answer(
     if m.maximise:
         does, side = f"reaches {goal}", f"at least {_six(probability, ROUND_FLOOR)}"
     else:
-        does = f"is to keep away from {goal}: it gets there"
+        does = f"reaches {goal}, which is to be avoided,"
         probability = max(probability, FAINT) if probability > 0 else 0.0
         side = f"at most {_six(probability, ROUND_CEILING)}"
     does += f" before {_any_of(m, bad)}" if bad.any() else ""
