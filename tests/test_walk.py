@@ -91,8 +91,9 @@ def test_the_readme_is_short_and_names_what_there_is():
     assert len(README) <= 8000
     assert all(len(line) <= 100 for line in README.splitlines() if not line.startswith("|"))
     assert re.match(r"# drmdp\n\n```\nmake demo .*\nmake test .*\n```\n", README)
-    (code,) = blocks("python")
+    code, paper = blocks("python")
     assert len(code.splitlines()) == 6
+    assert len(paper.splitlines()) == 2
     for target in re.findall(r"\]\(\s*([^)#]+)\)", README):
         assert (ROOT / target).exists(), target
     known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
@@ -112,14 +113,19 @@ def test_the_changelog_is_short():
 
 def test_the_code_of_the_readme_prints_what_it_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    names = {}
-    exec(compile(blocks("python")[0], "README.md", "exec"), names)
+    names, (code, paper) = {}, blocks("python")
+    exec(compile(code, "README.md", "exec"), names)
     said, printed = (
         " ".join(text.split()) for text in (blocks("text")[0], capsys.readouterr().out)
     )
     assert stable(said) == stable(printed)
     assert names["solution"].gap <= 1e-6 * names["solution"].scale
     assert (tmp_path / "report.html").stat().st_size > 50_000
+    exec(
+        compile(paper.replace("drmdp.solve", "first_order = drmdp.solve"), "README.md", "exec"),
+        names,
+    )
+    assert names["first_order"].status == "solved"
 
 
 def stable(text):
