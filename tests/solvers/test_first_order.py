@@ -643,6 +643,8 @@ def test_sparse_models_need_observed_support():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"epoch_power": 20}, "so it is q, at most 6, not a number of epochs; got 20"),
+        ({"epoch_power": np.int64(7)}, "epoch_power: epoch ℓ has"),
         ({"epoch_power": -1}, "epoch_power: expected a finite number of at least 0, got -1"),
         (
             {"weight_power": math.nan},

@@ -104,7 +104,7 @@ OUTPUT_OPTIONS = options(
     groups.OUTPUT,
     out=f"{SAVED}.",
     as_json=flag("Print one JSON document and nothing else.", "--json"),
-    proof="Write here what `drmdp verify` needs to check the bounds; not with first-order.",
+    proof="Write here what `drmdp verify` needs to check the bounds.",
     keep_formulas=flag("Write names such as =1+1 to .csv too, which spreadsheets run as formulas."),
     separator="What separates its cells: ';', tab …; a comma by default, ';' with --decimal ,.",
     decimal=option("The point of numbers in a .csv table; '.' by default.", type=choice(".", ",")),

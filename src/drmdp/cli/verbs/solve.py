@@ -26,7 +26,9 @@ NO_SWEEP = (
 
 
 @command(
-    [MODEL, *BALL, *HOW, "proof", *TABLE, *MORE], out=f"{SAVED}; with --cluster a folder of arrays."
+    [MODEL, *BALL, *HOW, *TABLE, *MORE],
+    out=f"{SAVED}; with --cluster a folder of arrays.",
+    proof="Write here what `drmdp verify` needs to check the bounds; not with first-order.",
 )
 def solve(asked: Any) -> int:
     """Find the policy with the best worst case.

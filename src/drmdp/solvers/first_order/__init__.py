@@ -73,7 +73,7 @@ PATIENCE = 16, 1.5
 one to the next.
 """
 STEEPEST = 6
-"""The largest power of epochs; with more there is but one epoch."""
+"""The largest power q: a tenth epoch has a million steps then."""
 FLOOR = 0.1
 """No forecast is below this share of the tolerance."""
 PRECISION = 0.01
@@ -191,9 +191,6 @@ class FirstOrder(MethodSettings):
             integer("check_every", self.check_every, 1)
         if not isinstance(self.keep_kernels, bool):
             raise unexpected("keep_kernels", "True or False", self.keep_kernels)
-        if isinstance(self.epoch_power, int | float) and self.epoch_power > STEEPEST:
-            what = f"epoch ℓ has ℓ^q steps, so it is q, at most {STEEPEST}, not a number of epochs"
-            raise InputError(f"epoch_power: {what}; got {self.epoch_power!r}")
         for name, least in (("epoch_power", 0), ("weight_power", 0), ("step_ratio", 1e-9)):
             value = getattr(self, name)
             if name == "step_ratio" and value == "ball":
@@ -201,6 +198,9 @@ class FirstOrder(MethodSettings):
             number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
             if not number or not least <= value < np.inf:
                 raise unexpected(name, f"a finite number of at least {least}", value)
+        if self.epoch_power > STEEPEST:
+            what = f"epoch ℓ has ℓ^q steps, so it is q, at most {STEEPEST}, not a number of epochs"
+            raise InputError(f"epoch_power: {what}; got {self.epoch_power!r}")
         if self.stop in ("puterman", "paper"):
             need = "needs ‖F(v) − v‖, which the first-order method does not compute; the paper "
             need += "stops it by 'duality-gap'"
